@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.formatting import LEAST, percent, share
 from scenarios import plugged
 from scenarios.campaign.runner import LocalRunner
+from scenarios.format import findings
 from scenarios.format.blow import parse
 from scenarios.format.grid import words as point_words
 from scenarios.shrinking.advice import advice
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, symptom
-from scenarios.shrinking.known_bugs import FINDINGS, finding, known
+from scenarios.shrinking.known_bugs import known
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.sweep.error_groups import of_store
@@ -438,10 +439,10 @@ def _look(task: tuple[Failure, Case, bool]) -> ExaminedFailure:
 def _is_documented(case: Case, kept: Symptom, trials: Trials) -> bool:
     """Whether the repair of a finding cures a run."""
     digest, rules = trials.row(case)["digest"], case.mode.rules.override(case.rules)
-    for one in FINDINGS:
-        if (one.kinds and kept.kind not in one.kinds) or unmet(RULES[one.rule].where, [rules]):
+    for (rule, value), kinds in findings.documented().items():
+        if (kinds and kept.kind not in kinds) or unmet(RULES[rule].where, [rules]):
             continue
-        row = trials.changed_row(case, case.with_rule(one.rule, one.value))
+        row = trials.changed_row(case, case.with_rule(rule, value))
         if row["digest"] != digest and kept.cured_in(row):
             return True
     return False
@@ -500,8 +501,8 @@ def _bug(repair: Repair | None) -> tuple[str, str]:
     if repair is None or not repair.is_rule:
         return "", ""
     rule = repair.name, str(repair.value)
-    if documented := finding(*rule):
-        return "documented in FINDINGS.md", ", ".join(documented.scenarios)
+    if scenarios := findings.shown_by(*rule):
+        return "documented in FINDINGS.md", ", ".join(scenarios)
     bug = known(*rule)
     return (bug.name, bug.ticket) if bug else ("", "")
 

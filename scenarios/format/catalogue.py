@@ -14,7 +14,7 @@ from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import parse_overrides
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from importlib.resources.abc import Traversable
 
     from scenarios.format.mode_file import ModeFile
@@ -58,6 +58,13 @@ def text(name_or_path: str) -> str:
     if name_or_path in ADDED:
         return ADDED[name_or_path]
     return (_folder() / f"{name_or_path}.toml").read_text("utf-8")
+
+
+def texts() -> Iterator[str]:
+    """The TOML text of each bundled scenario."""
+    for entry in sorted(_folder().iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".toml"):
+            yield entry.read_text("utf-8")
 
 
 def template(kind: str, name: str) -> str:

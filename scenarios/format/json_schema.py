@@ -26,6 +26,7 @@ def json_schema() -> dict[str, Any]:
     for table in schema["$defs"].values():
         _complete(table)
     schema["properties"]["expect"]["additionalProperties"] = {"type": "string"}
+    schema["$defs"]["_Finding"]["anyOf"] = [{"required": ["number"]}, {"required": ["of"]}]
     drawn, scripted = ({"pattern": json_parts.expectation(fields.VIOLATIONS, named=named)} for named in (False, True))
     only_scripted = [name for name, action in ACTIONS.items() if action.scripted_only]
     schema["allOf"] = [

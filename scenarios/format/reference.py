@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from faults.bounds import FaultBounds
 from scenarios.format.actions import ACTIONS
+from scenarios.format.finding import GROUPS, FaultsNeeded, FindingTable, HuntedIn, WalkedIn
 from scenarios.format.json_schema import json_schema
 from scenarios.format.scenario import AlsoOccurs, Bursts, FinalLog, Pattern, Scenario, Topic
 from sim.environment.topology import Topology
@@ -50,6 +51,7 @@ _OWN: Final = {
     "topics": "the topics: `[[topics]]` below; without it, one with one partition",
     "faults": "random faults: `[faults]` below",
     "control": "`real`: ZooKeeper or KRaft, as in the mode; `scripted`: the script is the control plane",
+    "finding": "the failure of Kafka's that the scenario shows: `[finding]` below",
     "broken_by": "clean mode with rule values with which an expected kind occurs: each alone, or together",
 }
 _LATENCIES: Final = {
@@ -102,6 +104,11 @@ def reference() -> str:
         _table("`when`, and `[[story]]`", tables["_StoryLine"], {**attributes(Pattern), **_OWN}),
         _table("`[[final]]`", tables["_FinalLog"], {**attributes(FinalLog), "rules": _OWN["rules"]}),
         _table("`[[also]]`", tables["_Also"], {**attributes(AlsoOccurs), **_OWN}),
+        _table("`[finding]`", tables["_Finding"], attributes(FindingTable)),
+        _table("`needs` of `[finding]`", tables["_Needs"], attributes(FaultsNeeded)),
+        f"{_groups()}\n",
+        _table("`[finding.hunt]`", tables["_Hunt"], attributes(HuntedIn)),
+        _table("`[finding.walks]`", tables["_Walks"], attributes(WalkedIn)),
     ]
     return "\n".join(parts)
 
@@ -113,6 +120,11 @@ def _table(title: str, schema: Mapping[str, Any], meanings: Mapping[str, str]) -
         for name, one in schema["properties"].items()
     ]
     return _rows(title, ("key", "value", "meaning", "default"), rows)
+
+
+def _groups() -> str:
+    groups = [f"`{name}` ({', '.join(sorted(kinds))})" for name, kinds in GROUPS.items()]
+    return f"Groups of kinds: {'; '.join(groups)}."
 
 
 def _script(tables: Mapping[str, Any]) -> str:
@@ -156,7 +168,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
-        return _words([f"`{word}`" for word in schema["enum"] if isinstance(word, str)])
+        return _words([f"`{word}`" for word in schema["enum"]])
     kind = str(schema.get("type", ""))
     if kind == "array":
         items = schema.get("items", {})

@@ -15,6 +15,8 @@ from faults.bounds import FaultBounds
 from faults.plan import Plan
 from scenarios import paths
 from scenarios.format.blow import Blow
+from scenarios.format.finding import FindingTable
+from scenarios.format.finding import from_plain as finding_from_plain
 from sim.config import Value, shown
 from sim.environment.topology import Topology
 
@@ -225,6 +227,7 @@ class Scenario:
         broken_by: clean mode -> rule values with which an expected kind occurs: each of them alone, or, if later rules
             mask one another, together.
         also: other kinds that are known to occur.
+        finding: the failure of Kafka's that it shows; None: none.
         topology: racks, power domains and hosts of brokers; None: there are none.
         topics: the topics; empty: one with one partition, as `config` says.
         settle_us: time for convergence beyond the default deadline.
@@ -257,6 +260,7 @@ class Scenario:
     expect: Mapping[str, Expectation] = field(default_factory=dict)
     broken_by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     also: tuple[AlsoOccurs, ...] = ()
+    finding: FindingTable | None = None
     topology: Topology | None = None
     topics: tuple[Topic, ...] = ()
     settle_us: int = 0
@@ -303,8 +307,9 @@ class Scenario:
         """Plain data with `schema_version`; `from_json` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
         del plain["recorded"], plain["blows"], plain["shown"]
-        if self.topology is None:
-            del plain["topology"]
+        for table in ("topology", "finding"):
+            if plain[table] is None:
+                del plain[table]
         if not self.topics:
             del plain["topics"]
         for topic in plain.get("topics", ()):
@@ -326,9 +331,9 @@ class Scenario:
     def scenario_hash(self) -> str:
         """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
         plain = self.to_json()
-        about = ("title", "description", "expect", "broken_by", "also", "source", "overrides", "strict")
+        about = ("title", "description", "expect", "broken_by", "also", "finding", "source", "overrides", "strict")
         for key in (*about, "schema_version"):
-            del plain[key]
+            plain.pop(key, None)
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -363,6 +368,8 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
         plain["topology"] = topology_from_json(plain["topology"])
     plain["topics"] = topics_from_json(plain.get("topics", ()))
     plain["without_faults"] = tuple(plain.get("without_faults", ()))
+    if plain.get("finding") is not None:
+        plain["finding"] = finding_from_plain(plain["finding"])
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
     return Scenario(**plain)
 

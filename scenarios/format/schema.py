@@ -29,6 +29,7 @@ from scenarios import paths
 from scenarios.format import fields, json_parts
 from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
+from scenarios.format.finding import GROUPS, folded, repair_of
 from scenarios.format.scenario import SCENARIO_VERSION, Scenario, from_json
 from scenarios.format.validation import InSchema, OneLine, OneOf, OpenTable, Table, checked, validated
 from sim.config import DIRECTORIES_MAX
@@ -321,6 +322,56 @@ class _Also(Table):
     reason: Words
 
 
+def _fault(value: str) -> str:
+    return value if value in GROUPS else fields.one_of(value, [*GROUPS, *KINDS], fields.FAULT_KIND)
+
+
+class _Needs(Table):
+    kinds: Annotated[list[Annotated[str, OneOf(_fault, [*GROUPS, *KINDS])]], Field(min_length=1)]
+    least: Positive = 1
+
+
+class _Hunt(Table):
+    scenario: Name
+    mode: ModeName = "elr-4.3"
+    tier: Literal[1, 2] = 2
+    settings: Settings = {}
+    also_by: RuleValues = {}
+    lossy_ends: Natural | None = None
+
+
+class _Walks(Table):
+    mode: ModeName = "elr-repaired"
+    bounds: dict[Name, Natural] = {}
+    strict: bool = True
+
+
+Paragraph = Annotated[Words, AfterValidator(folded)]
+
+
+class _Finding(Table):
+    number: Positive | None = None
+    of: Name = ""
+    kinds: list[Annotated[str, _word("kind of violation", fields.VIOLATIONS)]] = []
+    any_kind: bool = False
+    needs: list[_Needs] = []
+    repair: RuleValue = {}
+    also_by: RuleValues = {}
+    not_by: RuleValues = {}
+    kafka: list[Annotated[str, Field(pattern=r"^\w+#\w+$")]] = []
+    cause: Paragraph = ""
+    upstream: Paragraph = ""
+    text: Words = ""
+    hunt: _Hunt | None = None
+    walks: _Walks | None = None
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if self.number is None and not self.of:
+            raise ValueError("'number' is missing, its place among the findings, or 'of', the one with the same cause")
+        return self
+
+
 class _Line(Table):
     when: _Pattern | None = None
     after_ms: Natural = 0
@@ -385,6 +436,7 @@ class _File(Table):
     expect: Annotated[dict[ModeName, Annotated[str, _check(fields.expectation)]], Field(min_length=1)]
     broken_by: dict[ModeName, RuleValue] = {}
     also: list[_Also] = []
+    finding: _Finding | None = None
 
 
 TABLES: Final[dict[str, type[Table]]] = {
@@ -397,6 +449,10 @@ TABLES: Final[dict[str, type[Table]]] = {
     "story": _StoryLine,
     "final": _FinalLog,
     "also": _Also,
+    "finding": _Finding,
+    "needs": _Needs,
+    "hunt": _Hunt,
+    "walks": _Walks,
     **LINES,
 }
 """Last name in the path of a table -> its model."""
@@ -469,7 +525,15 @@ def _scenario(data: dict[str, Any]) -> Scenario:
     scenario = from_json(_plain(file))
     check_control_plane(scenario, [mode_named(name) for name in scenario.expect])
     check_as_kafka(scenario)
+    _check_finding(scenario)
     return scenario
+
+
+def _check_finding(scenario: Scenario) -> None:
+    """A finding has a repair."""
+    one = scenario.finding
+    if one is not None and not one.of and repair_of(one, scenario.broken_by) is None:
+        raise InputError("finding: no rule value cures it: give 'repair', or one rule of a repaired mode in broken_by")
 
 
 def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -490,6 +554,8 @@ def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
     for broker, mode in stored.get("broker_modes", {}).items():
         sections.setdefault(broker, {})["mode"] = mode
     brokers = {"count": stored["brokers"], "first": stored.get("first", 1)}
+    if stored.get("finding") is not None:
+        given["finding"] = _given(stored["finding"])
     if stored["faults"] is not None:
         given["faults"] = {
             _ms_name(name): _ms(value) if name.endswith("_us") else value for name, value in stored["faults"].items()
@@ -522,6 +588,15 @@ def _words(expectation: Mapping[str, Any]) -> str:
 
 def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None}
+
+
+def _given(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table and those in it without keys that have no value."""
+    return {
+        key: _given(value) if isinstance(value, Mapping) else value
+        for key, value in table.items()
+        if value not in (None, "")
+    }
 
 
 def _plain(file: _File) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Known bugs of Kafka, identified by the repair that cures a run, and the findings that FINDINGS.md documents."""
+"""Bugs of Kafka that a later release repaired, identified by the repair that cures a run.
+
+`scenarios.format.findings` has those that were found with this testbed.
+"""
 
 from __future__ import annotations
 
@@ -56,81 +59,6 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
     ),
 }
 """Rule and value -> the bug that the value repairs."""
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentedBug:
-    """A bug that `highwater/lab/confirm/FINDINGS.md` documents.
-
-    Attributes:
-        rule: the rule that repairs it.
-        value: the value that repairs it; an earlier one if the bug is a regression.
-        scenarios: the scripted scenarios that show it.
-        kinds: kinds of violation that it is known for; empty: any.
-    """
-
-    rule: str
-    value: str
-    scenarios: tuple[str, ...]
-    kinds: tuple[str, ...] = ()
-
-
-FINDINGS: Final = (
-    DocumentedBug(
-        "equal_partition_epoch",
-        "keeps-pending-isr",
-        ("forgotten-expansion", "forgotten-expansion-behind", "forgotten-expansion-fenced"),
-    ),
-    DocumentedBug(
-        "elr_outside_assignment",
-        "dropped",
-        ("reassignment-back", "reassignment-cancelled", "reassignment-to-one", "elr-outside-assignment"),
-    ),
-    DocumentedBug("resubmitted_reassignment", "replaces-marks", ("reassignment-again", "reassignment-stuck")),
-    DocumentedBug(
-        "reassignment_completes", "min-isr", ("reassignment-shrinks-isr", "reassignment-cancelled-power-loss")
-    ),
-    DocumentedBug("directory_assignment", "keeps-elr", ("directory-assignment",)),
-    DocumentedBug("min_isr_change", "clears-if-enough", ("elr-cleared", "elr-cleared-power-loss")),
-    DocumentedBug("disabled_elr", "kept", ("elr-disabled", "elr-disabled-loss")),
-    DocumentedBug("last_candidate", "remembered", ("elr-enabled",), ("no-progress",)),
-    DocumentedBug("offline_replica", "refused", ("isr-with-failed-directory",), ("no-progress",)),
-    DocumentedBug("min_isr_change_while_disabled", "clears-if-enough", ("elr-kept-while-disabled",)),
-    DocumentedBug("unclean_shutdown_while_disabled", "leaves-elr", ("elr-kept-after-unclean-shutdown",)),
-    DocumentedBug("controller_min_isr", "own", ("min-isr-of-first-partition",)),
-    DocumentedBug("isr_response", "with-min-isr", ("min-isr-raised-late",)),
-    DocumentedBug("config_replay", "before-topics", ("min-isr-applied-last",)),
-    DocumentedBug(
-        "skipped_epoch",
-        "forgets-leo",
-        ("leo-of-skipped-epoch", "leo-of-skipped-epoch-paused", "leo-of-skipped-epoch-zookeeper"),
-        ("committed-loss", "exposed-loss"),
-    ),
-    DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
-    DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
-    DocumentedBug("removed_directory", "unclean", ("removed-directory",)),
-    DocumentedBug("offline_directory", "ignored", ("offline-directory",)),
-    DocumentedBug("lagging_future_log", "keeps-log", ("throttled-move", "throttled-move-killed")),
-    DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),
-    DocumentedBug("skipped_log", "used", ("skipped-log",), ("stuck-replica",)),
-    DocumentedBug("log_start_checkpoint", "at-once", ("stale-log-start",), ("divergence", "deleted-records-back")),
-    DocumentedBug(
-        "unknown_producer",
-        "out-of-order",
-        (
-            *("kafka-15591", "kafka-15591-dead-leader", "kafka-15591-min-isr", "kafka-15591-other-producer"),
-            "kafka-15591-reordered",
-        ),
-        ("sequence-gap", "reordered-across-epochs"),
-    ),
-    DocumentedBug("snapshot_batches", "five", ("duplicates-across-epochs",), ("duplicate-across-epochs",)),
-)
-"""The findings, by repair."""
-
-
-def finding(rule: str, value: str) -> DocumentedBug | None:
-    """The finding that a rule's value repairs; None if there is none."""
-    return next((one for one in FINDINGS if (one.rule, one.value) == (rule, value)), None)
 
 
 def known(rule: str, value: str) -> KnownBug | None:

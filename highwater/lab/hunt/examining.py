@@ -21,6 +21,7 @@ from reports.drawing.explanation import told
 from reports.drawing.observed_run import observe
 from reports.evidence import triage
 from reports.formatting import seconds
+from scenarios.format.findings import recognised
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.known_bugs import known as known_bug
 from scenarios.shrinking.pairs import pairs
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from highwater.lab.hunt.arms import Arm
-    from highwater.lab.zoo.findings import KnownFinding
+    from scenarios.format.findings import KnownFinding
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.cause import Repair
     from scenarios.shrinking.shrink import ShrunkCase
@@ -159,7 +160,7 @@ def shrink_failure(
     cures = lasting(found, more)
     rules = [repair for repair in cures if repair.is_rule]
     name = first.known
-    if name and findings.told_differently(name, faults):
+    if name and findings.lacks_needed(name, faults):
         name = ""
     if not first.known:
         name = findings.recognise(known, found.case, kept, faults, more)
@@ -234,7 +235,7 @@ def _named(
 
 def _repaired_in(repair: Repair, mode: Mode) -> str:
     """The first later release that has a repair; empty: none has, or it is that of a finding."""
-    if any(one.repair == (repair.name, repair.value) for one in findings.FINDINGS.values()):
+    if any(one.repair == (repair.name, repair.value) for one in recognised().values()):
         return ""
     later = [one for one in MODES.values() if one.release != NO_RELEASE and one.place > mode.place]
     with_it = [one for one in later if one.rules.as_dict()[repair.name] == repair.value]

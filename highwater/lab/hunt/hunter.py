@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from highwater.lab.hunt.arms import Arm
-    from highwater.lab.zoo.findings import KnownFinding
+    from scenarios.format.findings import KnownFinding
 
 SEEDS: Final = 100
 """Seeds of a step."""

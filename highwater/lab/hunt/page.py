@@ -9,10 +9,10 @@ from highwater.lab.hunt import state as states
 from highwater.lab.hunt.examining import NO_PROGRESS
 from highwater.lab.hunt.hunter import defects, new_causes
 from highwater.lab.hunt.state import FINDING, REPAIRED
-from highwater.lab.zoo.findings import FINDINGS
 from reports.document.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
 from reports.formatting import percent
 from scenarios import plugged
+from scenarios.format.findings import recognised
 from scenarios.version import build
 from sim.plurals import counted
 
@@ -123,7 +123,7 @@ def _explained(words: Sequence[str]) -> str:
     """What explains all answers of a build that differ."""
     if not words:
         return "No single rule explains them."
-    repaired = [finding.name for finding in FINDINGS.values() if "=".join(finding.repair) in words]
+    repaired = [finding.name for finding in recognised().values() if "=".join(finding.repair) in words]
     told = f"As with rule {' or '.join(words)}"
     return f"{told}: the repair of {', '.join(repaired)}." if repaired else f"{told}."
 

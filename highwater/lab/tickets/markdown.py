@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from highwater.lab.tickets.causes import CAUSES
 from highwater.lab.tickets.instructions import instructions
 from highwater.lab.tickets.story import in_properties
 from highwater.lab.tickets.templates import prose
 from reports.evidence.markdown import escaped
+from scenarios.format.findings import causes
 from sim.plurals import counted
 from sim.protocol.kraft.metadata import ELR_FEATURE
 
@@ -89,11 +89,11 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
     yield from ("", "## Transcripts", "")
     yield from _transcripts(story, confirmed)
     yield from ("", "## What decides in Kafka's code", "")
-    for rule in story.rules():
-        cause = CAUSES[rule]
-        yield f"- {', '.join(f'`{name}`' for name in cause.kafka)}: {cause.text}"
+    decided_by = [causes()[rule] for rule in story.rules()]
+    for finding in decided_by:
+        yield f"- {', '.join(f'`{name}`' for name in finding.kafka)}: {finding.cause}"
     yield from ("", "## Known upstream", "")
-    yield from (f"- {CAUSES[rule].upstream}" for rule in story.rules())
+    yield from (f"- {finding.upstream}" for finding in decided_by)
     yield from ("", "## Repeat it", "")
     yield from (f"- {what}: {file}" for what, file in files.items())
     yield f"- `highwater confirm {scenario.name} --kafka {story.release}` performs it on brokers, with proxies between."

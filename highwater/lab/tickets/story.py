@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm.comparison import times_us
 from highwater.lab.confirm.release import Release, mode_of
-from highwater.lab.tickets.causes import CAUSES
 from scenarios.format import catalogue
+from scenarios.format.findings import causes
 from scenarios.single.run import run
 from scenarios.single.script import RulesInForce
 from sim.config import Value, integer
@@ -107,7 +107,7 @@ class Story:
         scenario = self.scenario
         repaired = [name for name in ("elr-repaired", "kraft-repaired") if name in scenario.broken_by]
         named = [rule for name in repaired or scenario.broken_by for rule in scenario.broken_by[name]]
-        return [rule for rule in CAUSES if rule in named]
+        return [rule for rule in causes() if rule in named]
 
 
 def listed(numbers: Iterable[int]) -> str:

@@ -12,8 +12,8 @@ from highwater.lab.tickets.markdown import markdown
 from highwater.lab.tickets.shell import shell
 from highwater.lab.tickets.story import read_tried, tell
 from scenarios import paths
+from scenarios.format.findings import all_findings
 from scenarios.format.validation import OpenTable, validated
-from scenarios.shrinking.known_bugs import FINDINGS
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def _check_same(confirmed: Mapping[str, Any], scenario: Scenario) -> None:
 
 def findings() -> list[str]:
     """The documented findings that have a ticket: brokers showed them, or it is written by hand."""
-    documented = {scenario for bug in FINDINGS for scenario in bug.scenarios}
-    return sorted(documented & {*read_tried(), *handwritten()})
+    return sorted(all_findings().keys() & {*read_tried(), *handwritten()})
 
 
 def handwritten() -> list[str]:

@@ -7,15 +7,15 @@ what other repairs do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
-from highwater.lab.zoo.findings import FINDINGS, LOSS
 from highwater.lab.zoo.runs import Rules, Runs
 from scenarios.format.catalogue import load
+from scenarios.format.finding import pairs
+from scenarios.format.findings import KnownFinding, recognised
 from scenarios.shrinking.known_bugs import KNOWN
 from sim.config import Value
-
-_FINDINGS_PAGE: Final = "highwater/lab/confirm/FINDINGS.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,22 @@ class Bug:
 
     Attributes:
         name: what the zoo calls it; that of the scripted scenario that shows it, if its repair is in no release.
-        source: tickets and proposals, or the page that documents it.
+        source: tickets and proposals, or the command that prints what is known of a finding.
         tier: 1: random runs should find it within 10,000 seeds; 2: within 1,000,000.
         runs: where runs hunt it, in a mode that has it, with its repair as counterpart.
+        title: what goes wrong, in a few words; empty: it is the title of the scripted scenario.
     """
 
     name: str
     source: str
     tier: int
     runs: Runs
+    title: str = ""
 
     @property
     def sentence(self) -> str:
-        """What goes wrong: in a few words, or as the title of the scripted scenario that shows it."""
-        known = KNOWN.get(self.runs.right[0])
-        text = load(self.name).title if known is None or self.name in FINDINGS else known.name
+        """What goes wrong."""
+        text = self.title or load(self.name).title
         return f"{text if '.' in text.split()[0] else text[0].upper() + text[1:]}."
 
 
@@ -54,45 +55,39 @@ def _historical(
 ) -> Bug:
     """A bug that a later release repaired."""
     runs = Runs(scenario, mode, right=(repair,), settings=settings, kinds=kinds, not_by=not_by)
-    return Bug(name, KNOWN[repair].ticket, 1, runs)
+    return Bug(name, KNOWN[repair].ticket, 1, runs, KNOWN[repair].name)
 
 
-def _finding(
-    name: str,
-    scenario: str,
-    *,
-    tier: int = 2,
-    mode: str = "elr-4.3",
-    also_by: Rules = (),
-    lossy_ends: int | None = None,
-) -> Bug:
-    """A bug that was found with this testbed; `also_by` adds to what its finding says."""
-    one = FINDINGS[name]
+def _found(finding: KnownFinding) -> Bug | None:
+    """A bug that was found with this testbed; None: no random runs hunt it."""
+    table = finding.table
+    if table.hunt is None:
+        return None
     runs = Runs(
-        scenario,
-        mode,
-        right=(one.repair,),
-        kinds=one.kinds,
-        also_by=(*one.also_by, *also_by),
-        not_by=one.not_by,
-        lossy_ends=lossy_ends,
+        table.hunt.scenario,
+        table.hunt.mode,
+        right=(finding.repair,),
+        settings=tuple(table.hunt.settings.items()),
+        kinds=table.kinds,
+        also_by=(*pairs(table.also_by), *pairs(table.hunt.also_by)),
+        not_by=pairs(table.not_by),
+        lossy_ends=table.hunt.lossy_ends,
     )
-    return Bug(name, _FINDINGS_PAGE, tier, runs)
+    return Bug(finding.name, f"highwater scenarios show {finding.name}", table.hunt.tier, runs, finding.title)
 
 
+_LOSS: Final = ("committed-loss", "exposed-loss")
 _DIVERGENCE: Final = ("divergence",)
-_LOSS_OR_DIVERGENCE: Final = (*LOSS, *_DIVERGENCE)
+_LOSS_OR_DIVERGENCE: Final = (*_LOSS, *_DIVERGENCE)
 _THREE_REPLICAS: Final[tuple[tuple[str, Value], ...]] = (("default.replication.factor", 3),)
 _LEADER_EPOCHS: Final = ("follower_truncation", "leader-epoch")
 _ALIVE: Final = ("isr_eligibility", "alive")
 _EPOCH_MISSED: Final = ("fetcher_restart", "epoch-missed")
-_TARGETS_IN_ISR: Final = ("reassignment_completes", "targets-in-isr")
-"""As up to 4.2."""
 
-BUGS: Final[dict[str, Bug]] = {
+REPAIRED: Final[dict[str, Bug]] = {
     one.name: one
     for one in (
-        _historical("hw-truncation", "hw", LOSS, _LEADER_EPOCHS, "power", settings=_THREE_REPLICAS),
+        _historical("hw-truncation", "hw", _LOSS, _LEADER_EPOCHS, "power", settings=_THREE_REPLICAS),
         _historical("hw-truncation-divergence", "hw", _DIVERGENCE, _LEADER_EPOCHS, "power"),
         _historical(
             "misaligned-batches", "hw", ("stuck-replica", *_DIVERGENCE), ("append_check", "first-offset"), "chaos"
@@ -101,7 +96,7 @@ BUGS: Final[dict[str, Bug]] = {
             "kip101-divergence", "kip101", _DIVERGENCE, ("follower_truncation", "leader-epoch-rounds"), "chaos"
         ),
         _historical(
-            "kip279-join", "kip279", LOSS, ("isr_join", "leader-epoch-start"), "chaos", settings=_THREE_REPLICAS
+            "kip279-join", "kip279", _LOSS, ("isr_join", "leader-epoch-start"), "chaos", settings=_THREE_REPLICAS
         ),
         _historical("missed-epoch", "kip279", _LOSS_OR_DIVERGENCE, _EPOCH_MISSED, "chaos"),
         _historical(
@@ -115,8 +110,10 @@ BUGS: Final[dict[str, Bug]] = {
         _historical("offsets-go-back", "kip279", ("hw-regression",), ("list_offsets_guard", "yes"), "chaos"),
         _historical("consumer-skip", "kip279", ("consumer-skip",), ("consumer_validation", "yes"), "chaos"),
         _historical("leader-epoch-kept", "kip320", _DIVERGENCE, ("registration_epoch", "bumped"), "sessions"),
-        _historical("fenced-in-isr", "kip320", LOSS, _ALIVE, "chaos"),
-        _historical("stale-broker-epoch", "kip320", LOSS, ("isr_eligibility", "registered"), "chaos", not_by=(_ALIVE,)),
+        _historical("fenced-in-isr", "kip320", _LOSS, _ALIVE, "chaos"),
+        _historical(
+            "stale-broker-epoch", "kip320", _LOSS, ("isr_eligibility", "registered"), "chaos", not_by=(_ALIVE,)
+        ),
         Bug(
             "last-replica-standing",
             "KIP-966",
@@ -129,49 +126,13 @@ BUGS: Final[dict[str, Bug]] = {
                 is_promised=False,
             ),
         ),
-        _finding("directory-assignment", "elr-chaos", tier=1, mode="elr"),
-        _finding("elr-cleared", "elr-chaos", tier=1),
-        _finding("elr-cleared-power-loss", "elr-chaos", tier=1),
-        _finding("elr-disabled", "operations"),
-        _finding("elr-disabled-loss", "operations"),
-        _finding("elr-enabled", "operations"),
-        _finding("elr-kept-while-disabled", "operations"),
-        _finding("elr-kept-after-unclean-shutdown", "operations"),
-        _finding("min-isr-of-first-partition", "topics"),
-        _finding("min-isr-raised-late", "messages"),
-        _finding("min-isr-applied-last", "operations"),
-        _finding("forgotten-expansion", "operations", mode="kraft"),
-        _finding("leo-of-skipped-epoch", "windows"),
-        _finding("counted-after-removal", "windows"),
-        _finding("recreated-topic", "topics"),
-        _finding("removed-directory", "removals", tier=1),
-        _finding("offline-directory", "directories", tier=1),
-        _finding("throttled-move", "directories", tier=1),
-        _finding("skipped-log", "directories"),
-        _finding("leader-in-failed-directory", "directories"),
-        _finding("isr-with-failed-directory", "directories"),
-        _finding("stale-log-start", "operations"),
-        Bug(
-            "kafka-15591",
-            "KAFKA-15591, KAFKA-14312, KAFKA-19880",
-            1,
-            Runs(
-                "chaos",
-                "kip320",
-                right=(FINDINGS["kafka-15591"].repair,),
-                settings=(("enable.idempotence", True), ("acks", "all")),
-                kinds=FINDINGS["kafka-15591"].kinds,
-            ),
-        ),
-        _finding("duplicates-across-epochs", "messages", mode="kraft"),
-        _finding("reassignment-back", "reassignments", lossy_ends=0),
-        _finding("reassignment-again", "reassignments"),
-        _finding("reassignment-shrinks-isr", "reassignments"),
-        _finding("reassignment-cancelled", "reassignments", lossy_ends=0),
-        _finding("reassignment-cancelled-power-loss", "reassignments", lossy_ends=1),
-        _finding("elr-outside-assignment", "reassignments", also_by=(_TARGETS_IN_ISR,)),
-        _finding("reassignment-stuck", "reassignments", tier=1),
-        _finding("reassignment-to-one", "reassignments", lossy_ends=0),
     )
 }
-"""Name -> bug."""
+"""Name -> bug, of those that a later release repaired or a proposal names."""
+
+
+@cache
+def bugs() -> dict[str, Bug]:
+    """Name -> bug."""
+    found = {one.name: one for one in map(_found, recognised().values()) if one is not None}
+    return {**REPAIRED, **found}

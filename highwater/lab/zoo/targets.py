@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-from highwater.lab.zoo.bugs import BUGS
+from highwater.lab.zoo.bugs import bugs
 from highwater.lab.zoo.runs import Runs
-from highwater.lab.zoo.walks import WALKS, Walks
+from highwater.lab.zoo.walks import Walks, all_walks
 from sim.config import Value
 from sim.errors import InputError, did_you_mean, nearest
 from sim.protocol.mutants import MUTANTS
@@ -72,13 +72,12 @@ def target(name: str) -> Target:
     Raises:
         InputError: neither has that name.
     """
-    walks = WALKS.get(name)
+    walks = all_walks().get(name)
     if name in MUTANTS:
         one = MUTANTS[name]
         runs = Runs(one.scenario, one.mode, (("mutant", name),), (), one.settings)
         return Target(name, one.sentence, one.source, one.place, one.tier, runs, walks)
-    if name in BUGS:
-        bug = BUGS[name]
+    if (bug := bugs().get(name)) is not None:
         return Target(name, bug.sentence, bug.source, "", bug.tier, bug.runs, walks)
     near = did_you_mean(name, names()) if nearest(name, names()) else "; 'highwater zoo list' lists them"
     raise InputError(f"unknown mutant or bug {name!r}{near}")
@@ -92,7 +91,7 @@ def repaired(mode: str, rule: str, value: str, scenario: str, settings: Mapping[
 
 def names() -> list[str]:
     """The names of all mutants and bugs."""
-    return [*MUTANTS, *BUGS]
+    return [*MUTANTS, *bugs()]
 
 
 def measured() -> dict[str, Any]:

@@ -7,12 +7,15 @@ configuration are: they allow little that it does not need.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from highwater.lab.explore.modes.subject import STATES_MAX, WALK_EVENTS, Subject, subject_of
 from highwater.lab.explore.search import Found
 from highwater.lab.explore.walk import walk
 from highwater.lab.zoo.runs import Rules
+from scenarios.format.findings import recognised
+from sim.protocol.modes import mode as mode_named
 
 Bounds = tuple[tuple[str, int], ...]
 """Options of `highwater explore` with their values."""
@@ -93,10 +96,6 @@ def _mutant(name: str, **bounds: int) -> Walks:
     return Walks("elr-repaired", (("mutant", name),), tuple(bounds.items()))
 
 
-def _finding(broken: tuple[str, str], *bounds: tuple[str, int], is_strict: bool = True) -> Walks:
-    return Walks("elr-repaired", (broken,), bounds, is_strict)
-
-
 WALKS: Final[dict[str, Walks]] = {
     "hw-truncation": Walks(
         "kip320-repaired",
@@ -129,37 +128,19 @@ WALKS: Final[dict[str, Walks]] = {
         (("mutant", "log-start-above-hw"),),
         (("brokers", 3), ("epochs", 3), ("records", 2), ("deletions", 1)),
     ),
-    "leo-of-skipped-epoch": _finding(
-        ("skipped_epoch", "keeps-leo"), ("losses", 0), ("fences", 0), ("isr", 3), ("elections", 2)
-    ),
-    "min-isr-raised-late": _finding(
-        ("isr_response", "without-min-isr"),
-        ("losses", 0),
-        ("fences", 0),
-        ("isr", 3),
-        ("lags", 1),
-        ("min-isr-changes", 1),
-    ),
-    "min-isr-applied-last": _finding(
-        ("config_replay", "after-topics"), ("losses", 0), ("fences", 1), ("isr", 3), ("min-isr-changes", 1)
-    ),
-    "elr-kept-while-disabled": _finding(
-        ("min_isr_change_while_disabled", "keeps-elr"),
-        ("losses", 0),
-        ("fences", 1),
-        ("min-isr-changes", 1),
-        ("feature-changes", 1),
-    ),
-    "elr-kept-after-unclean-shutdown": _finding(
-        ("unclean_shutdown_while_disabled", "keeps-elr"), ("losses", 1), ("fences", 1), ("feature-changes", 1)
-    ),
-    "stale-log-start": Walks(
-        "kip320-repaired",
-        (("log_start_checkpoint", "periodic"),),
-        (("brokers", 2), ("epochs", 4), ("records", 3), ("stops", 2), ("deletions", 1)),
-    ),
-    "forgotten-expansion": _finding(
-        ("equal_partition_epoch", "replaces-pending-isr"), ("losses", 1), ("fences", 1), is_strict=False
-    ),
 }
-"""Mutant or bug -> where walks hunt it."""
+"""Mutant, or bug that a later release repaired -> where walks hunt it."""
+
+
+@cache
+def all_walks() -> dict[str, Walks]:
+    """Mutant or bug -> where walks hunt it."""
+    found = {}
+    for one in recognised().values():
+        table = one.table
+        if table.walks is not None and table.hunt is not None:
+            rule, _ = one.repair
+            wrong = (rule, mode_named(table.hunt.mode).rules.as_dict()[rule])
+            bounds = tuple(table.walks.bounds.items())
+            found[one.name] = Walks(table.walks.mode, (wrong,), bounds, table.walks.strict)
+    return {**WALKS, **found}

@@ -27,8 +27,9 @@ from reports.evidence.triage import (
     triage,
 )
 from reports.page.build import page
+from scenarios.format import findings
 from scenarios.shrinking.cause import Repair
-from scenarios.shrinking.known_bugs import FINDINGS, KNOWN, known
+from scenarios.shrinking.known_bugs import KNOWN, known
 from scenarios.sweep.store import Store
 from sim.errors import UnavailableError
 from sim.protocol.modes import MODES
@@ -217,7 +218,7 @@ def test_what_the_findings_tell_is_skipped(moved: Path) -> None:
     every = triage(store, 6, shrunk=0)
     assert every.documented == 0
     assert {bucket.ticket for bucket in every.buckets if bucket.bug == "documented in FINDINGS.md"} <= {
-        ", ".join(finding.scenarios) for finding in FINDINGS
+        ", ".join(findings.shown_by(*repair)) for repair in findings.documented()
     }
     for inside in {bucket.inside for bucket in every.buckets}:
         assert sum(bucket.share for bucket in every.buckets if bucket.inside == inside) == pytest.approx(1)

@@ -31,7 +31,7 @@ BETWEEN_TABLES = re.compile(
     "no line of the script sends it|more than one line sends it|there are only|that is more than 100|it needs the kind"
     "|it needs a kind|Kafka would not start|is drawn, and also set|the (brokers|replicas) are"
     "|a leader is one of|one of brokers"
-    "|the lower bound first|does not run in|is in no rack|needs topology"
+    "|the lower bound first|does not run in|is in no rack|needs topology|no rule value cures it"
 )
 """Problems between values that JSON Schema cannot compare."""
 

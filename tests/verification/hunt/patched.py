@@ -36,8 +36,8 @@ from highwater.lab.hunt import state as states
 from highwater.lab.hunt.hunter import ORACLE, changed_rules
 from highwater.lab.hunt.state import FINDING, State
 from highwater.lab.kafka import releases
-from highwater.lab.zoo.findings import FINDINGS
 from scenarios import own_files
+from scenarios.format.findings import recognised
 from scenarios.version import code_version
 from sim import exit_codes
 from sim.errors import InputError, UserError, did_you_mean
@@ -59,7 +59,7 @@ JUDGED: Final = (exit_codes.EXPECTED, exit_codes.UNEXPECTED)
 """Exit codes of a hunt that took all its time."""
 PATIENCE_S: Final = 60.0
 """Seconds that an interrupted hunt has to end."""
-REPAIRS: Final = {"=".join(finding.repair) for finding in FINDINGS.values()}
+REPAIRS: Final = {"=".join(finding.repair) for finding in recognised().values()}
 """Rule values that repair a finding."""
 
 
@@ -314,7 +314,7 @@ def problems(name: str, code: int | None, state: State) -> list[str]:
         wrong.append(f"it takes it for {', '.join(sorted(rules)) or 'no rule'}, not for {patch.rule}")
     if not patch.rule and rules & REPAIRS:
         wrong.append(f"it takes a defect for the repair {', '.join(sorted(rules & REPAIRS))}")
-    repaired = {one.name for one in FINDINGS.values() if "=".join(one.repair) == patch.rule}
+    repaired = {one.name for one in recognised().values() if "=".join(one.repair) == patch.rule}
     seen = {one.name for one in state.causes.values() if one.known == FINDING and not one.control}
     return wrong + [f"it finds {finding}, which the build repairs" for finding in sorted(repaired & seen)]
 

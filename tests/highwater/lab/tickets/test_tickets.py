@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from highwater.lab.tickets.causes import CAUSES
 from highwater.lab.tickets.instructions import instructions
 from highwater.lab.tickets.junit import junit
 from highwater.lab.tickets.markdown import markdown
@@ -21,6 +20,7 @@ from highwater.lab.tickets.story import read_tried, tell
 from highwater.lab.tickets.templates import filled, in_here_document, java_string, shell_text
 from highwater.lab.tickets.ticket import WRITTEN, handwritten, read_confirmed, ticket
 from scenarios.format import catalogue
+from scenarios.format.findings import causes
 from sim.errors import InputError
 from sim.protocol.rules import RULES
 from tests.places import ROOT
@@ -37,7 +37,7 @@ FINDINGS = (
 
 def test_every_cause_is_a_rule_with_kafkas_names() -> None:
     known = {one.kafka for one in names.references()} | set(names.sources())
-    for rule, cause in CAUSES.items():
+    for rule, cause in causes().items():
         assert rule in RULES
         assert set(cause.kafka) <= known, rule
 
@@ -49,7 +49,7 @@ def test_a_finding_has_a_ticket_with_a_script(name: str, tmp_path: Path) -> None
     assert bool(written.notes) == (name in {"directory-assignment", "stale-log-start"})
     assert f"highwater confirm {name} --kafka {story.release}" in text
     for rule in story.rules():
-        assert all(f"`{kafka}`" in text for kafka in CAUSES[rule].kafka)
+        assert all(f"`{kafka}`" in text for kafka in causes()[rule].kafka)
     for one in story.tried:
         assert f"| {one.release} | {one.agreed} of {one.runs} |" in text
     assert not re.search("@[a-z_]+@", script)

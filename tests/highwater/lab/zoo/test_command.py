@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from highwater.lab.zoo.targets import names
-from highwater.lab.zoo.walks import WALKS
+from highwater.lab.zoo.walks import all_walks
 from scenarios.version import PLAIN, build
 from sim.protocol.mutants import MUTANTS
 from tests.plain import needs_sources
@@ -98,8 +98,8 @@ def test_a_hunt_walks_where_walks_find_sooner(highwater: Callable[..., Call]) ->
 def test_walks_hunt_only_what_they_are_known_to_find(highwater: Callable[..., Call]) -> None:
     words = ("zoo", "hunt", "--method", "walks", "--seeds", "100..101")
     call = highwater(*words, "--all", "--seconds", "1s", "--json")
-    assert f"walks are not known to find {len(names()) - len(WALKS)} of {len(names())}" in call.err
-    assert {one["target"] for one in call.json["targets"]} == set(WALKS)
+    assert f"walks are not known to find {len(names()) - len(all_walks())} of {len(names())}" in call.err
+    assert {one["target"] for one in call.json["targets"]} == set(all_walks())
     assert call.json["interrupted"] is False
     for more, problem in (
         (("hw-truncation", "missed-epoch"), "walks are not known to find missed-epoch"),

@@ -2,49 +2,24 @@ from __future__ import annotations
 
 import pytest
 
-from faults.kinds.registry import KINDS
 from highwater.lab.hunt.arms import Arm
 from highwater.lab.hunt.examining import look
-from highwater.lab.zoo.findings import FINDINGS, known
+from highwater.lab.zoo.findings import has_needed, known
 from scenarios.format import catalogue
-from scenarios.shrinking import known_bugs
+from scenarios.format.findings import recognised
 from sim.errors import InputError
 from sim.protocol.modes import mode
-
-
-def test_each_documented_finding_is_known_by_its_repair() -> None:
-    repairs = {(one.rule, one.value): set(one.scenarios) for one in known_bugs.FINDINGS}
-    for one in FINDINGS.values():
-        assert one.name in repairs[one.repair]
-    named = {name for names in repairs.values() for name in names}
-    assert named - set(FINDINGS) == {
-        "forgotten-expansion-behind",
-        "forgotten-expansion-fenced",
-        "kafka-15591-dead-leader",
-        "kafka-15591-min-isr",
-        "kafka-15591-other-producer",
-        "kafka-15591-reordered",
-        "leo-of-skipped-epoch-paused",
-        "leo-of-skipped-epoch-zookeeper",
-        "throttled-move-killed",
-    }
 
 
 def test_a_hidden_finding_is_off_the_list() -> None:
     names = [one.name for one in known(["reassignment-back"])]
     assert "reassignment-back" not in names
-    assert len(names) == len(FINDINGS) - 1
+    assert len(names) == len(recognised()) - 1
 
 
 def test_a_finding_that_is_none_is_refused() -> None:
     with pytest.raises(InputError, match=r"--hide reassignment-bak: no known finding .*'reassignment-back'"):
         known(["reassignment-bak"])
-
-
-def test_stories_are_made_of_kinds_of_faults() -> None:
-    kinds = {kind for one in FINDINGS.values() for part, _ in one.story for kind in part}
-    assert kinds <= set(KINDS)
-    assert all(part for one in FINDINGS.values() for part, _ in one.story)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +73,7 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
     ],
 )
 def test_a_story_needs_its_faults(name: str, faults: list[str], told: bool) -> None:
-    assert FINDINGS[name].is_told_by(faults) == told
+    assert has_needed(recognised()[name], faults) == told
 
 
 @pytest.mark.parametrize(

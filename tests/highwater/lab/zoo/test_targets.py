@@ -3,21 +3,21 @@ from __future__ import annotations
 import pytest
 
 from highwater.lab.explore.modes.subject import subject_of
-from highwater.lab.zoo.bugs import BUGS
-from highwater.lab.zoo.findings import FINDINGS
+from highwater.lab.zoo.bugs import bugs
 from highwater.lab.zoo.targets import MARKS, measured, names, target
-from highwater.lab.zoo.walks import WALKS
+from highwater.lab.zoo.walks import all_walks
 from scenarios.format.catalogue import load
+from scenarios.format.findings import recognised
 from sim.errors import InputError
 from sim.protocol.mutants import MUTANTS
 from tests.plain import needs_sources
 
 
 def test_every_mutant_and_bug_has_a_name_of_its_own() -> None:
-    assert names() == [*MUTANTS, *BUGS]
-    assert not MUTANTS.keys() & BUGS.keys()
-    assert {*MARKS, *WALKS} <= set(names())
-    assert set(FINDINGS) <= set(BUGS)
+    assert names() == [*MUTANTS, *bugs()]
+    assert not MUTANTS.keys() & bugs().keys()
+    assert {*MARKS, *all_walks()} <= set(names())
+    assert set(recognised()) <= set(bugs())
 
 
 def test_every_mutant_and_bug_was_measured() -> None:
@@ -38,7 +38,7 @@ def test_a_target_is_hunted_in_a_random_scenario_against_another_mode(name: str)
     assert one.budget in (10_000, 1_000_000)
 
 
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize("name", bugs())
 def test_each_rule_value_that_tells_a_bug_apart_changes_its_mode(name: str) -> None:
     runs = target(name).runs
     base = runs.modes[0]
@@ -48,7 +48,7 @@ def test_each_rule_value_that_tells_a_bug_apart_changes_its_mode(name: str) -> N
 
 def test_a_finding_is_hunted_with_its_repair_and_called_as_its_scenario() -> None:
     one = target("reassignment-back")
-    assert one.runs.right == (FINDINGS["reassignment-back"].repair,)
+    assert one.runs.right == (recognised()["reassignment-back"].repair,)
     assert one.sentence == f"{load('reassignment-back').title}."
     assert one.runs.lossy_ends == 0
 
@@ -59,9 +59,9 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
 
 
 @needs_sources
-@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize("name", all_walks())
 def test_bounds_of_walks_fit_the_mode_and_allow_less_without_the_bug(name: str) -> None:
-    walks = WALKS[name]
+    walks = all_walks()[name]
     assert walks.wrong
     assert walks.subject().world.first() == walks.subject(repaired=True).world.first()
     command = walks.command(7, 3)

@@ -6,7 +6,7 @@ import pytest
 
 from highwater.lab.zoo.hunt import NOT_FOUND, hunt_walking, replay
 from highwater.lab.zoo.targets import target
-from highwater.lab.zoo.walks import WALKS, Walks
+from highwater.lab.zoo.walks import Walks, all_walks
 from tests.plain import needs_sources
 
 pytestmark = needs_sources
@@ -15,10 +15,10 @@ QUICK = ("hw-ignores-min-isr", "hw-truncation", "kip101-divergence", "log-start-
 
 @pytest.mark.parametrize("name", QUICK)
 def test_walks_find_it_and_nothing_without_it(name: str) -> None:
-    found = WALKS[name].hunt(1000, 100)
+    found = all_walks()[name].hunt(1000, 100)
     assert found.stopped
     assert found.paths
-    repaired = WALKS[name].hunt(found.walks + 20, 100, repaired=True)
+    repaired = all_walks()[name].hunt(found.walks + 20, 100, repaired=True)
     assert (repaired.stopped, repaired.walks) == (False, found.walks + 20)
 
 
@@ -47,5 +47,5 @@ def test_a_hunt_has_its_cpu_time_on_a_busy_machine(monkeypatch: pytest.MonkeyPat
     """Others run for an hour whenever the clock is read."""
     hours = count(0, 3600)
     monkeypatch.setattr("time.monotonic", lambda: float(next(hours)))
-    assert WALKS["hw-ignores-min-isr"].hunt(1000, 100, seconds=20.0).stopped
-    assert WALKS["hw-ignores-min-isr"].hunt(1000, 100, seconds=0.0).walks == 0
+    assert all_walks()["hw-ignores-min-isr"].hunt(1000, 100, seconds=20.0).stopped
+    assert all_walks()["hw-ignores-min-isr"].hunt(1000, 100, seconds=0.0).walks == 0

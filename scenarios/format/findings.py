@@ -1,0 +1,113 @@
+"""All findings: what the tables ``[finding]`` of bundled scenarios and of plug-ins say, without checking them again.
+
+Scenario files are parsed only when somebody asks, and those without such a table never.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from scenarios.format import catalogue
+from scenarios.format.finding import FindingTable, Repair, from_plain, repair_of
+
+_HEADER: Final = "\n[finding]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFinding:
+    """A finding.
+
+    Attributes:
+        name: the scripted scenario that shows it.
+        title: the scenario's.
+        main: the scenario whose table has repair, methods and text: this one, or that which shares its cause.
+        repair: the rule value that cures it.
+        broken_by: the scenario's.
+        expect: the scenario's, as in its file.
+        table: what the file says.
+    """
+
+    name: str
+    title: str
+    main: str
+    repair: Repair
+    broken_by: Mapping[str, Mapping[str, str]]
+    expect: Mapping[str, str]
+    table: FindingTable
+
+
+def all_findings() -> Mapping[str, KnownFinding]:
+    """Scenario -> finding, by number; after each the scenarios without a number that share its cause."""
+    return _resolved(tuple(catalogue.ADDED.values()))
+
+
+def recognised() -> Mapping[str, KnownFinding]:
+    """The findings by which hunts recognise failures.
+
+    The first that matches counts, so those with more repairs to check come first.
+    """
+    found = [one for one in all_findings().values() if one.table.kinds]
+    found.sort(key=lambda one: not (one.table.also_by or one.table.not_by))
+    return {one.name: one for one in found}
+
+
+def shown_by(rule: str, value: str) -> tuple[str, ...]:
+    """The scenarios that show the finding which a rule's value repairs; none if there is none."""
+    return _documented().get((rule, value), ())
+
+
+def documented() -> Mapping[Repair, tuple[str, ...]]:
+    """Repair -> kinds of violation that are documented, which it cures; none: any."""
+    found = all_findings().values()
+    return {
+        repair: ()
+        if any(one.table.any_kind for one in found if one.repair == repair)
+        else tuple(dict.fromkeys(kind for one in found if one.repair == repair for kind in one.table.kinds))
+        for repair in _documented()
+    }
+
+
+def causes() -> Mapping[str, FindingTable]:
+    """Rule -> the table that says which methods of Kafka's decide, and what is known upstream."""
+    return {one.repair[0]: one.table for one in all_findings().values() if one.table.cause}
+
+
+def _documented() -> dict[Repair, tuple[str, ...]]:
+    """Repair -> scenarios, of findings by which failures are recognised."""
+    found: dict[Repair, tuple[str, ...]] = {}
+    known = all_findings()
+    for one in known.values():
+        if known[one.main].table.kinds:
+            found[one.repair] = (*found.get(one.repair, ()), one.name)
+    return found
+
+
+@cache
+def _resolved(added: tuple[str, ...]) -> Mapping[str, KnownFinding]:
+    files = {data["name"]: data for text in (*catalogue.texts(), *added) if (data := _parsed(text))}
+    tables = {name: from_plain(data["finding"]) for name, data in files.items()}
+    found = {}
+    for name in sorted(files, key=lambda name: _place(name, tables)):
+        data, main = files[name], tables[name].of or name
+        repair = repair_of(tables[main], files[main].get("broken_by", {}))
+        assert repair is not None, f"{main}: nothing says what repairs it"  # `scenarios.format.schema` checks it.
+        about = data["title"], main, repair, data.get("broken_by", {}), data["expect"]
+        found[name] = KnownFinding(name, *about, tables[name])
+    return found
+
+
+def _place(name: str, tables: Mapping[str, FindingTable]) -> tuple[int, str]:
+    """Where a finding is listed."""
+    own = tables[name]
+    number = own.number if own.number is not None else tables[own.of].number
+    assert number is not None
+    return number, name if own.number is None else ""
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The file, if it has a finding."""
+    return tomllib.loads(text) if _HEADER in text.replace("\r\n", "\n") else {}
