@@ -99,17 +99,17 @@ class ControlPlane(SessionKeeper):
         self._min_isr = min_isr
         self._topic = setup.topic
         self._brokers = setup.brokers
-        self._kernel = setup.kernel
-        self._recorder = setup.recorder
+        self.kernel = setup.kernel
+        self.recorder = setup.recorder
         self.reached = setup.recorder.coverage.reached
         self.changed: Callable[[], None] | None = None
         self.ended: Callable[[int], None] | None = None
         self.state = LeaderAndIsr(setup.topic, NO_LEADER, -1, setup.replicas, -1, setup.replicas)
-        self._recorder.record(steps.Isr(setup.replicas, -1))
+        self.recorder.record(steps.Isr(setup.replicas, -1))
         self.record_state()
         self.further: dict[str, LeaderAndIsr] = {}
-        self._further = {one.name: one for one in setup.further}
-        for one in self._further.values():
+        self.setups = {one.name: one for one in setup.further}
+        for one in self.setups.values():
             self._note_further(one)
 
     def _note_further(self, one: PartitionSetup) -> None:
@@ -128,7 +128,7 @@ class ControlPlane(SessionKeeper):
 
     def min_isr_of(self, name: str) -> int:
         """``min.insync.replicas`` of a partition, at most its number of replicas."""
-        one = self._further.get(name)
+        one = self.setups.get(name)
         min_isr = self._min_isr if one is None or one.min_isr is None else one.min_isr
         return min(min_isr, len(self.state_of(name).replicas))
 
@@ -138,13 +138,13 @@ class ControlPlane(SessionKeeper):
 
     def record_state(self) -> None:
         """Record that `state` or ``min.insync.replicas`` changed."""
-        self._recorder.record(steps.Decided(self.state, min(self._min_isr, len(self.state.replicas))))
+        self.recorder.record(steps.Decided(self.state, min(self._min_isr, len(self.state.replicas))))
 
     def set_min_isr(self, min_isr: int) -> None:
         """Handle a change of ``min.insync.replicas``."""
         self._min_isr = min_isr
         self.record_state()
-        for one in self._further.values():
+        for one in self.setups.values():
             if one.min_isr is None:
                 self.record_further(one)
 

@@ -24,7 +24,7 @@ def control_plane(setup: ControlPlaneSetup, *, scripted: bool) -> ControlPlane:
 def new_broker(control: ControlPlane, startup: Startup) -> Broker:
     """A new broker process of the class for a control plane."""
     if isinstance(control, ControllerQuorum):
-        return KRaftBroker(startup, control.log.records)
+        return KRaftBroker(startup, control.server.log.records)
     assert isinstance(control, ZooKeeper)
     control.note_process(startup.broker, startup.decide)
     return ZooKeeperBroker(startup)

@@ -166,11 +166,11 @@ class ZooKeeper(ZooKeeperSessions):
 
     def _register(self, broker: int, info: BrokerInfo) -> int:
         self._zxid += 1
-        now_us = self._kernel.now_us
+        now_us = self.kernel.now_us
         session = self.sessions[broker] = Session(info.incarnation, self._executed[broker], self._zxid, now_us)
         self._registry[broker] = info
         self._schedule_expiry(broker, session)
-        self._recorder.record_for_all(steps.Registered(steps.REGISTERED, broker, info.incarnation))
+        self.recorder.record_for_all(steps.Registered(steps.REGISTERED, broker, info.incarnation))
         self._brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
             self._create((self._topic, *self.further))
@@ -195,7 +195,7 @@ class ZooKeeper(ZooKeeperSessions):
     def _record_decided(self, name: str) -> None:
         """Record that a partition's state changed."""
         if name in self.further:
-            self.record_further(self._further[name])
+            self.record_further(self.setups[name])
         else:
             self.record_state()
 
@@ -205,7 +205,7 @@ class ZooKeeper(ZooKeeperSessions):
         if session is None or session.broker_epoch != ping.broker_epoch:
             self.notify_expired(ping.broker, ping.broker_epoch)
             return
-        session.last_us = self._kernel.now_us
+        session.last_us = self.kernel.now_us
         session.unacknowledged = [notice for notice in session.unacknowledged if notice.number > ping.last_event]
         for notice in session.unacknowledged:  # A reconnecting client receives watch events that fired meanwhile.
             if notice.sent_us < session.last_us - LOST_US:
@@ -234,14 +234,14 @@ class ZooKeeper(ZooKeeperSessions):
     def _schedule_expiry(self, broker: int, session: Session) -> None:
         session.timer_set = True
         due_us = session.last_us + self.session_us
-        self._kernel.schedule(due_us, self.life, _SessionTimeout(self, broker, session))
+        self.kernel.schedule(due_us, self.life, _SessionTimeout(self, broker, session))
 
     def check_session(self, broker: int, session: Session) -> None:
         """Expire a session after its timeout."""
         session.timer_set = False
         if self.sessions.get(broker) is not session or session.expiry_suspended:
             return
-        if session.last_us + self.session_us > self._kernel.now_us:
+        if session.last_us + self.session_us > self.kernel.now_us:
             self._schedule_expiry(broker, session)
         else:
             self._end_stale()
@@ -249,7 +249,7 @@ class ZooKeeper(ZooKeeperSessions):
     def _end_stale(self) -> None:
         """Expire all sessions that timed out, by broker id: after `renew_sessions` several may expire at once."""
         self.end_elision()
-        last_us = self._kernel.now_us - self.session_us
+        last_us = self.kernel.now_us - self.session_us
         for broker, session in sorted(self.sessions.items()):
             if session.last_us <= last_us:
                 self.end_session(broker)
@@ -260,7 +260,7 @@ class ZooKeeper(ZooKeeperSessions):
         session = self.sessions.pop(broker, None)
         if session is None:
             return False
-        self._recorder.record_for_all(steps.SessionEnd(broker))
+        self.recorder.record_for_all(steps.SessionEnd(broker))
         if self.controller == broker:
             self.vacate()
         self._brokers_changed()
@@ -295,7 +295,7 @@ class ZooKeeper(ZooKeeperSessions):
     def renew_sessions(self) -> None:
         """See `ControlPlane.renew_sessions`: all sessions are renewed."""
         for session in self.sessions.values():
-            session.last_us = self._kernel.now_us
+            session.last_us = self.kernel.now_us
 
     # Requests.
 
@@ -330,7 +330,7 @@ class ZooKeeper(ZooKeeperSessions):
         if session is not None:
             self.end_elision()
             session.events_sent += 1
-            now_us, partition_epoch = self._kernel.now_us, self.state.partition_epoch
+            now_us, partition_epoch = self.kernel.now_us, self.state.partition_epoch
             notice = WatchedEvent(
                 session.broker_epoch, session.events_sent, what, change, now_us, partition_epoch, names
             )
@@ -350,7 +350,7 @@ class ZooKeeper(ZooKeeperSessions):
             return self.controller_epoch if self.controller == broker else 0
         self.controller = broker
         self.controller_epoch += 1
-        self._recorder.record_for_all(steps.Controller(broker, self.controller_epoch))
+        self.recorder.record_for_all(steps.Controller(broker, self.controller_epoch))
         return self.controller_epoch
 
     def vacate(self) -> None:
@@ -441,7 +441,7 @@ class ZooKeeper(ZooKeeperSessions):
     def _note_assignment(self, name: str, before: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
         after = self._assignment(name)
         if after != before:
-            self._recorder.of(name).record(steps.Assigned(*after, before))
+            self.recorder.of(name).record(steps.Assigned(*after, before))
 
     # Operations of a leader.
 
@@ -484,7 +484,7 @@ class ZooKeeper(ZooKeeperSessions):
         controller_epoch: int,
     ) -> LeaderAndIsr:
         """Write the state of a partition, which was `old`."""
-        name, recorder = old.name, self._recorder.of(old.name)
+        name, recorder = old.name, self.recorder.of(old.name)
         self._zxid += 1
         joined = {}
         for member in isr:
@@ -563,7 +563,7 @@ class ZooKeeper(ZooKeeperSessions):
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
         """See `ControlPlane.create_partitions`. Kafka: AdminZkClient#createTopicWithAssignment (2.6-3.9)."""
         for one in setups:
-            self._further[one.name] = one
+            self.setups[one.name] = one
             self._note_further(one)
             min_isr = self._min_isr if one.min_isr is None else one.min_isr
             one.recorder.record(steps.MinIsr(min(min_isr, len(one.replicas))))
@@ -574,8 +574,8 @@ class ZooKeeper(ZooKeeperSessions):
         self.config[key] = value
         if key == MIN_ISR:
             assert isinstance(value, int)
-            self._recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
-            for one in self._further.values():
+            self.recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
+            for one in self.setups.values():
                 if one.min_isr is None:
                     one.recorder.record(steps.MinIsr(min(value, len(self.state_of(one.name).replicas))))
             self.set_min_isr(value)

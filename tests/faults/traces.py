@@ -86,7 +86,7 @@ def state(cluster: Cluster) -> dict[str, object]:
         "orders": bool(cluster.topics.names("orders")),
         "min ISR": (cluster.administrator.setting(MIN_ISR), control._min_isr),
         "settings": [cluster.administrator.setting(key) for key in (UNCLEAN_ELECTION, ELR_FEATURE)],
-        "late": [broker for broker, by_us in control.log._delays_us.items() if by_us]
+        "late": [broker for broker, by_us in control.server.log._delays_us.items() if by_us]
         if isinstance(control, ControllerQuorum)
         else [],
         "cordoned": [broker for broker, found in cluster.machines.directories.items() if found.cordoned],

@@ -258,9 +258,9 @@ def test_the_feature_has_its_other_level_for_a_while(mode: str, level: int) -> N
     control = world.cluster.control
     assert isinstance(control, ControllerQuorum)
     assert strike(world, Fault("feature-change", 0, (0,), 3 * SECOND_US)) == (mode == "elr")
-    assert control.active.elr_enabled == (mode == "elr" and not level)
+    assert control.server.active.elr_enabled == (mode == "elr" and not level)
     world.run(4)
-    assert control.active.elr_enabled == (mode == "elr" and bool(level))
+    assert control.server.active.elr_enabled == (mode == "elr" and bool(level))
     assert premises(world.cluster.recorder.history).elr_was_off == (mode == "elr" or not level)
 
 
@@ -269,10 +269,10 @@ def test_while_unclean_election_is_on_an_election_may_lose_records() -> None:
     control = world.cluster.control
     assert isinstance(control, ControllerQuorum)
     assert strike(world, Fault("unclean-election-change", 0, (0,), 3 * SECOND_US))
-    assert control.active.unclean_enabled
+    assert control.server.active.unclean_enabled
     assert premises(world.cluster.recorder.history).unclean_election
     world.run(4)
-    assert not control.active.unclean_enabled
+    assert not control.server.active.unclean_enabled
 
 
 def test_unclean_election_that_is_on_is_no_change() -> None:
@@ -289,7 +289,7 @@ def test_an_unregistered_broker_registers_anew_after_an_unclean_shutdown() -> No
     assert strike(world, Fault("unregistration", 0, (3,)))
     control = world.cluster.control
     assert isinstance(control, ControllerQuorum)
-    assert 3 not in control.active.image.brokers
+    assert 3 not in control.server.active.image.brokers
     assert all(3 not in running(world, broker).metadata.live for broker in (1, 2))
     assert [end.unclean for end in ends(world.cluster.recorder.history)] == [True]
     assert not strike(world, Fault("unregistration", 0, (3,)))

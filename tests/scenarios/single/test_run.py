@@ -294,7 +294,7 @@ def test_a_run_that_uses_up_its_events_is_exhausted(power: Scenario) -> None:
 @needs_sources
 def test_time_that_stands_still_uses_up_events(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     def again(control: ZooKeeper, *_: object) -> None:
-        kernel = control._kernel
+        kernel = control.kernel
         kernel.call_at(kernel.now_us, control.life, lambda _: again(control), None)
 
     monkeypatch.setattr(ZooKeeper, "end_session", again)

@@ -54,7 +54,7 @@ def appended(publisher: BrokerMetadataPublisher, message: MetadataRecords, first
     received = publisher.received
     control = publisher._broker.network.nodes[CONTROL]
     assert isinstance(control, ControllerQuorum)
-    publisher._log = [*publisher._log[:received], *control.log.records[first : message.end]]
+    publisher._log = [*publisher._log[:received], *control.server.log.records[first : message.end]]
     return MetadataRecords(received, len(publisher._log), message.subject)
 
 

@@ -8,7 +8,7 @@ from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.kernel.scheduler import Gate, Kernel
 
 if TYPE_CHECKING:
-    from sim.hosts.controller_quorum import ControllerQuorum
+    from sim.hosts.controller_server import ControllerServer
 
 SESSION_US = 9_000_000
 
@@ -30,7 +30,7 @@ class Quorum:
 
 
 def tracker(quorum: Quorum, *, keeps_fenced: bool, ranks: dict[int, int]) -> BrokerHeartbeatTracker:
-    owner = cast("ControllerQuorum", quorum)
+    owner = cast("ControllerServer", quorum)
     return BrokerHeartbeatTracker(owner, SESSION_US, quorum.kernel, keeps_fenced=keeps_fenced, ranks=ranks)
 
 

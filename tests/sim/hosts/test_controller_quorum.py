@@ -36,7 +36,9 @@ def state(world: World) -> PartitionRegistration:
 
 
 def changes(world: World, broker: int) -> list[BrokerRegistration]:
-    return [one for one in quorum(world).log.records if isinstance(one, BrokerRegistration) and one.broker == broker]
+    return [
+        one for one in quorum(world).server.log.records if isinstance(one, BrokerRegistration) and one.broker == broker
+    ]
 
 
 def test_a_broker_is_fenced_until_it_has_logs_and_its_registration() -> None:
@@ -48,13 +50,13 @@ def test_a_broker_is_fenced_until_it_has_logs_and_its_registration() -> None:
     assert [one.fenced for one in changes(world, 1)] == [True, False]
     assert [step["broker"] for step in world.of("unfenced")] == [1, 2, 3]
     assert (state(world).leader, state(world).isr) == (1, (1, 2, 3))
-    assert all(process(world, broker).image.offset == len(quorum(world).log.records) for broker in (1, 2, 3))
+    assert all(process(world, broker).image.offset == len(quorum(world).server.log.records) for broker in (1, 2, 3))
 
 
 def test_a_session_ends_9_s_after_the_last_heartbeat_elided_or_not() -> None:
     world = kraft()
     world.run(20)
-    assert 1 in quorum(world).sessions.suspended  # Heartbeats are left out by now.
+    assert 1 in quorum(world).server.sessions.suspended  # Heartbeats are left out by now.
     world.cluster.kill(1)
     killed_us = world.cluster.kernel.now_us
     world.run(12)
@@ -125,7 +127,7 @@ def test_records_that_were_lost_are_sent_again_and_applied_at_once() -> None:
     assert not world.of("follow", broker=3)[1:]
     world.cluster.links.heal_all()
     world.run(3)
-    assert process(world, 3).image.offset == len(quorum(world).log.records)
+    assert process(world, 3).image.offset == len(quorum(world).server.log.records)
     follows = world.of("follow", broker=3)[1:]
     assert [step["leader_epoch"] for step in follows] == [state(world).leader_epoch]
     assert state(world).leader_epoch > 1
@@ -157,7 +159,7 @@ class Replays(Listener):
 def commit(world: World, *values: int) -> None:
     """Commit a record for each value, 10 ms apart."""
     for value in values:
-        quorum(world).active.set("flush.ms", value)
+        quorum(world).server.active.set("flush.ms", value)
         world.run(0.01)
 
 
@@ -169,7 +171,7 @@ def test_a_broker_that_resumes_replays_together_what_was_committed_meanwhile(fir
     world.cluster.pause(2)
     world.run(first_ms / 1_000)
     commit(world, 1, 2, 3)
-    end = len(quorum(world).log.records)
+    end = len(quorum(world).server.log.records)
     world.run((paused_ms - first_ms) / 1_000)
     assert replays.counts == {1: [1, 1, 1], 2: [], 3: [1, 1, 1]}
     world.cluster.resume(2)
@@ -188,7 +190,7 @@ def test_a_response_in_flight_when_a_pause_begins_is_read_first_unless_its_reque
 ) -> None:
     world = kraft().run(20)
     replays = Replays(world)
-    quorum(world).active.set("flush.ms", 1)
+    quorum(world).server.active.set("flush.ms", 1)
     world.cluster.pause(2)
     world.run(0.01)
     commit(world, 2, 3)
@@ -202,7 +204,7 @@ def test_of_two_responses_in_flight_when_a_pause_begins_a_broker_reads_one() -> 
     world = kraft().run(20)
     replays = Replays(world)
     for value in (1, 2):
-        quorum(world).active.set("flush.ms", value)
+        quorum(world).server.active.set("flush.ms", value)
     world.cluster.pause(2)
     world.run(1)
     commit(world, 3)
@@ -280,7 +282,7 @@ def test_the_successor_of_a_paused_process_reads_the_whole_log() -> None:
     world.run(12)
     world.cluster.start(2)
     world.run(3)
-    assert process(world, 2).image.offset == len(quorum(world).log.records)
+    assert process(world, 2).image.offset == len(quorum(world).server.log.records)
     assert not process(world, 2).lifecycle.fenced
 
 
@@ -292,26 +294,26 @@ def test_another_controller_has_the_log_and_begins_all_sessions_anew() -> None:
     assert world.cluster.control.fail_over()
     assert not world.cluster.control.fail_over()  # Nobody is active just now.
     world.run(8)
-    assert quorum(world).epoch == 2
+    assert quorum(world).server.epoch == 2
     assert not world.of("session-end", broker=2)  # Nine seconds after its predecessor's.
     world.run(4)
     assert state(world).isr == (1, 3)
-    assert quorum(world).active.image.offset == len(quorum(world).log.records)
+    assert quorum(world).server.active.image.offset == len(quorum(world).server.log.records)
 
 
 def test_a_controller_that_stands_still_commits_nothing_and_is_replaced() -> None:
     world = kraft()
     world.run(20)
     assert world.cluster.control.pause_controller(0, world.cluster.pause)
-    length = len(quorum(world).log.records)
+    length = len(quorum(world).server.log.records)
     assert not quorum(world).expire_session(2)
     assert not quorum(world).elect_preferred()
     world.cluster.administrator.set_config("min.insync.replicas", 1)  # Waits until somebody answers.
     world.run(2)
-    assert len(quorum(world).log.records) == length
+    assert len(quorum(world).server.log.records) == length
     world.run(2)
-    assert quorum(world).epoch == 2
-    assert len(quorum(world).log.records) == length + 1
+    assert quorum(world).server.epoch == 2
+    assert len(quorum(world).server.log.records) == length + 1
     assert process(world, 1).settings.min_insync_replicas == 1
 
 
@@ -400,14 +402,14 @@ def test_partition_that_waits_for_an_administrator_is_counted() -> None:
 def test_a_controller_resigns_when_one_of_its_events_throws() -> None:
     world = kraft("elr")
     control = quorum(world)
-    (name,) = control.active.image.partitions
+    (name,) = control.server.active.image.partitions
     state_before = PartitionRegistration(name, 0, 3, (), 4, (2, 3), last_known_elr=(1,))
-    control.active.image.replay(state_before)
-    control.append([state_before])
+    control.server.active.image.replay(state_before)
+    control.server.append([state_before])
     assert not control.elect_leader("UNCLEAN")
     assert control.frozen
     world.run(5)
-    assert control.epoch == 2
+    assert control.server.epoch == 2
     assert state(world).leader == 0
 
 

@@ -47,7 +47,7 @@ def create(found: World) -> PartitionRegistration:
 def cordoned(found: World, broker: int) -> tuple[int, ...]:
     control = found.cluster.control
     assert isinstance(control, ControllerQuorum)
-    return control.active.image.brokers[broker].cordoned
+    return control.server.active.image.brokers[broker].cordoned
 
 
 def places(found: World, broker: int) -> list[list[str]]:

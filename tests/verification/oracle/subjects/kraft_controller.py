@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from random import Random
 
-    from sim.hosts.controller_quorum import ControllerQuorum
+    from sim.hosts.controller_server import ControllerServer
     from sim.protocol.rules import Rules
 
 SESSION_MS: Final = 9_000
@@ -56,7 +56,7 @@ class Host:
         self._kernel = Kernel()
         self.life = ALWAYS
         self._sessions = BrokerHeartbeatTracker(
-            cast("ControllerQuorum", self),
+            cast("ControllerServer", self),
             SESSION_MS * MS,
             self._kernel,
             keeps_fenced=rules.fenced_session == "kept",
