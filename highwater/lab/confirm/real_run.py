@@ -44,6 +44,7 @@ class RealRun:
         batches: batch name -> first record.
         retried: names of batches without sequences that were sent again beside others.
         unlike: faults that found disks in another state than in the simulation, because of write times.
+        held_s: for each performed line, how long the script's clock stood still before it since the line before.
     """
 
     steps: list[Shown] = field(default_factory=list)
@@ -60,3 +61,4 @@ class RealRun:
     seconds: dict[str, float] = field(default_factory=dict)
     retried: list[str] = field(default_factory=list)
     unlike: list[str] = field(default_factory=list)
+    held_s: list[float] = field(default_factory=list)

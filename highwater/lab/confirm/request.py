@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import accumulate, permutations
 from typing import TYPE_CHECKING, Any, Final
@@ -221,6 +221,7 @@ class Confirmation:
     def _timing(self, rows: Sequence[ComparedItem], acted: RealRun, pace: int, *, elr: bool, epochs: bool) -> str:
         """Why timing explains how the brokers differ, if it does: with other latencies, or with the durations that the
         brokers have at this pace, the simulation does what they did, or differs from itself in each of these rows.
+        With its lines when brokers performed them, it counts in a row only if it does what they did.
         """
         from highwater.lab.confirm import comparison
         from scenarios.single.execution import PAUSE_US
@@ -231,19 +232,24 @@ class Confirmation:
                 "by the script's end the brokers had come further than the simulation, which does the same afterwards"
             )
         seen = {row.what: {row.simulated} for row in rows}
-        for what, result in self._variants(pace):
-            others = comparison.compare(result, acted, self.lines, elr=elr, epochs=epochs)
+        late = as_late(self.lines, [int(1_000_000 * pace * one) for one in acted.held_s])
+        for what, lines, result in self._variants(pace, late):
+            others = comparison.compare(result, acted, lines, elr=elr, epochs=epochs)
             if all(row.agrees for row in others):
                 return f"{what}, the simulation does what the brokers did"
             for row in others:
-                seen.setdefault(row.what, set()).add(row.simulated)
+                if row.agrees or lines is not late:
+                    seen.setdefault(row.what, set()).add(row.simulated)
         differing = [row.what for row in rows if not row.agrees]
         if all(len(seen[what]) > 1 for what in differing):
             return f"timing decides in the simulation, too: {', '.join(differing)}"
         return ""
 
-    def _variants(self, pace: int) -> Iterator[tuple[str, RunResult]]:
-        """The simulation with other timing."""
+    def _variants(self, pace: int, late: list[ScriptLine]) -> Iterator[tuple[str, list[ScriptLine], RunResult]]:
+        """The simulation with other timing, also with its lines when brokers performed them, and these lines.
+
+        Sessions, lag and the like go on while the script's clock stands still, so they end earlier by that clock.
+        """
         from highwater.lab.confirm.cluster import BEAT_S, longer_ms
         from highwater.lab.confirm.producer import ANSWER_S
         from scenarios.format import selection
@@ -263,17 +269,47 @@ class Confirmation:
 
         kept = "with the brokers' fetches" + "".join(f", {key}={value}" for key, value in longer.items())
         variants: list[tuple[str, int, Mapping[str, Value], Watch | None]] = [
-            *((f"with the latencies of seed {seed}", seed, {}, None) for seed in range(1, _SEEDS)),
+            *((f"with the latencies of seed {seed}", seed, {}, None) for seed in range(_SEEDS)),
             *((f"{kept} and the latencies of seed {seed}", seed, longer, slow) for seed in range(_SEEDS)),
         ]
-        for what, seed, settings, watch in variants:
-            try:
-                selection.check_settings(self.scenario, settings)
-            except InputError:
-                continue
-            result = run(self.scenario.with_settings(settings), self.mode, seed, self.values, trace=True, watch=watch)
-            if result.row["verdict"] != "error":
-                yield what, result
+        at_their_times = ", and its lines at the times at which brokers performed them"
+        for lines, suffix in ((self.lines, ""), *([(late, at_their_times)] if late != self.lines else [])):
+            scenario = replace(self.scenario, script=tuple(lines))
+            for what, seed, settings, watch in variants:
+                if not (seed or settings or watch or suffix):
+                    continue
+                try:
+                    selection.check_settings(scenario, settings)
+                except InputError:
+                    continue
+                changed = scenario.with_settings(settings)
+                result = run(changed, self.mode, seed, self.values, trace=True, watch=watch)
+                if result.row["verdict"] != "error":
+                    yield what + suffix, lines, result
+
+
+def as_late(lines: Sequence[ScriptLine], held_us: Sequence[int]) -> list[ScriptLine]:
+    """Lines as much later as the script's clock stood still since the line before.
+
+    If a broker was started before that, its process took so long to start. Here it starts at once, so it is started
+    later, behind lines that were performed meanwhile.
+    """
+    found: list[ScriptLine] = []
+    for line, us in zip(lines, held_us, strict=False):  # The last lines may not have been performed.
+        place = len(found)
+        while place and found[place - 1].do != "start" and not (found[place - 1].after_us or found[place - 1].when):
+            place -= 1
+        if not us or not place or found[place - 1].do != "start":
+            found.append(replace(line, after_us=line.after_us + us))
+            continue
+        start = found.pop(place - 1)
+        if place - 1 == len(found):
+            found.append(replace(start, after_us=start.after_us + us))
+        else:
+            found[place - 1] = replace(found[place - 1], when=start.when, after_us=start.after_us)
+            found.append(replace(start, when=None, after_us=us))
+        found.append(line)
+    return [*found, *lines[len(found) :]]
 
 
 def _batches(lines: Iterable[ScriptLine]) -> dict[str, int]:

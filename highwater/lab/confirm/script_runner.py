@@ -458,6 +458,7 @@ class Actor:
     def _play(self, milestones: Sequence[Milestone], end: Milestone) -> None:
         lines = [line for line in self.scenario.script if self._rules.fit(line.rules, None)]
         begun = False
+        held_s = self.cluster.loading_s
         for number, (line, milestone) in enumerate(zip(lines, milestones, strict=True), start=1):
             if line.when is not None and not self._has_happened(line.when):
                 pattern = in_order(line.when)
@@ -469,6 +470,8 @@ class Actor:
             if line.after_us:
                 self._pass(self.cluster.paced_ms(line.after_us // 1000) / 1000)
             self._reach(number, milestone)
+            self.acted.held_s.append(self.cluster.loading_s - held_s)
+            held_s = self.cluster.loading_s
             # In the simulation what waits for nothing comes before there is a partition, here when its brokers may
             # have said what the next line waits for.
             begun = begun or line.when is not None or line.after_us > 0

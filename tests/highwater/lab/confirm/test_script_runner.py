@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 def actor_of(**fields: Any) -> Any:
     """As much of an actor as a method needs."""
-    cluster = SimpleNamespace(time_s=12.0, paced_ms=lambda ms: ms // 5, release=SimpleNamespace(kraft=False))
+    cluster = SimpleNamespace(
+        time_s=12.0, loading_s=3.0, paced_ms=lambda ms: ms // 5, release=SimpleNamespace(kraft=False)
+    )
     return SimpleNamespace(cluster=cluster, config={"sim.supervisor.restart.ms": 10_000}, _timers=[], **fields)
 
 
@@ -312,12 +314,14 @@ def test_a_line_without_a_wait_keeps_observed_steps_for_the_next() -> None:
         _note_unlike=lambda *_: None,
         _rules=RulesInForce(MODES["kip320"].rules, {}),
         _seen=[{"step": "follow", "broker": 2, "offset": 0, "leader_epoch": 0}],
+        acted=RealRun(),
     )
     actor._has_happened = lambda pattern: Actor._has_happened(actor, pattern)
     actor._fits = lambda pattern: Actor._fits(actor, pattern)
     with pytest.raises(NotBroughtError, match="line 3 of the script waited in vain for 'follow broker=2'"):
         Actor._play(actor, [Milestone()] * 3, Milestone())
     assert done == ["pause-consumer", "produce"]
+    assert actor.acted.held_s == [0, 0]
 
 
 def test_a_process_starts_while_it_hears_the_control_plane() -> None:

@@ -11,8 +11,8 @@ from highwater.lab.confirm.cluster import longer_ms
 from highwater.lab.confirm.milestones import Disks
 from highwater.lab.confirm.real_run import RealRun
 from highwater.lab.confirm.release import Release
-from highwater.lab.confirm.request import Confirmation, ConfirmRequest
-from scenarios.format.scenario import ScriptLine
+from highwater.lab.confirm.request import Confirmation, ConfirmRequest, as_late
+from scenarios.format.scenario import Pattern, Scenario, ScriptLine
 from scenarios.format.schema import read
 from scenarios.single.result import RunResult
 from scenarios.single.run import run
@@ -59,14 +59,14 @@ def simulated(**settings: int) -> RunResult:
     return run(scenario, MODE, 0, trace=True)
 
 
-def told(acted: RealRun, pace: int) -> str:
+def told(acted: RealRun, pace: int, scenario: Scenario = SCENARIO) -> str:
     """What is said of a real run that differs from the simulation."""
-    lines = list(SCENARIO.script)
+    lines = list(scenario.script)
     force = RulesInForce(MODE.rules, {})
     asked = ConfirmRequest("cut-off.toml", "3.9.0", pace=pace)
-    result = simulated()
+    result = run(scenario, MODE, 0, trace=True)
     found = Confirmation(
-        asked, SCENARIO, Release("3.9.0", ()), MODE, {}, force, lines, [], result, Disks(), lambda _: None
+        asked, scenario, Release("3.9.0", ()), MODE, {}, force, lines, [], result, Disks(), lambda _: None
     )
     rows = comparison.compare(result, acted, lines, elr=False, epochs=True)
     assert not all(row.agrees for row in rows)
@@ -94,6 +94,54 @@ def test_other_records_are_a_difference_whatever_the_timing() -> None:
     log = acted.final[2].batches
     log[0] = replace(log[0], first_id=7)
     assert told(acted, 5) == ""
+
+
+def script(held_us: int) -> list[ScriptLine]:
+    """Broker 1 returns within its session, before whose end it cannot register; then broker 2 is killed."""
+    return [
+        SCENARIO.script[0],
+        ScriptLine("kill", after_us=5_000_000, params={"broker": 1}),
+        ScriptLine("start", after_us=held_us, params={"broker": 1}),
+        ScriptLine("kill", after_us=8_000_000, params={"broker": 2}),
+        ScriptLine("wait", after_us=20_000_000),
+    ]
+
+
+HELD_S = (0.0, 0.0, 0.0, 0.6, 0.0)
+"""At pace 5, 3 s of the scenario, in which the session of broker 1 ends."""
+
+
+@pytest.mark.parametrize(("held_s", "explains"), [(HELD_S, True), ((0.0,) * 5, False), (HELD_S[::-1], False)])
+def test_a_session_goes_on_while_the_clock_of_the_script_stands_still(
+    held_s: tuple[float, ...], explains: bool
+) -> None:
+    scenario, later = (replace(SCENARIO, script=tuple(script(us))) for us in (0, 3_000_000))
+    acted = as_acted(run(later, MODE, 0, trace=True), "kraft", later.script, BATCHES)
+    acted.held_s = list(held_s)
+    text = told(acted, 5, scenario)
+    assert ("at which brokers performed them" in text) == explains
+    assert bool(text) == explains
+
+
+def test_a_broker_that_starts_late_comes_behind_what_was_done_meanwhile() -> None:
+    seen = Pattern("follow", broker=3)
+    start, cut = ScriptLine("start", seen, 5, {"broker": 1}), ScriptLine("cut", None, 0, {"from": 1, "to": 2})
+    wait, kill = ScriptLine("wait", None, 7), ScriptLine("kill", None, 0, {"broker": 1})
+    assert as_late([wait, kill], [3, 0]) == [replace(wait, after_us=10), kill]
+    assert as_late([kill, start, wait, kill], [0, 0, 3, 0]) == [kill, replace(start, after_us=8), wait, kill]
+    assert as_late([start, cut, kill, wait], [0, 0, 0, 3]) == [
+        replace(cut, when=seen, after_us=5), kill, replace(start, when=None, after_us=3), wait
+    ]  # fmt: skip
+    assert as_late([start, wait, kill, wait], [0, 0, 0, 3])[-1] == replace(wait, after_us=10)
+    assert as_late([start, wait], [0]) == [start, wait]
+
+
+def test_a_clock_that_stood_still_explains_no_other_difference() -> None:
+    scenario, later = (replace(SCENARIO, script=tuple(script(us))) for us in (0, 3_000_000))
+    acted = as_acted(run(later, MODE, 0, trace=True), "kraft", later.script, BATCHES)
+    acted.held_s = list(HELD_S)
+    acted.final[1].batches[0] = replace(acted.final[1].batches[0], first_id=7)
+    assert told(acted, 5, scenario) == ""
 
 
 def test_brokers_that_come_further_by_the_end_do_not_differ() -> None:
