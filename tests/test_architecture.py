@@ -333,6 +333,21 @@ def test_not_even_types_are_imported_in_a_circle_but_these() -> None:
     assert circles(imports, FILES) == known
 
 
+METHODS = 40
+"""The most methods of a class of `sim.hosts`: a broker or controller with more is composed of too few parts."""
+
+
+def test_hosts_are_composed_of_parts() -> None:
+    def too_large(name: str) -> Iterator[str]:
+        for node in ast.walk(tree(name)):
+            if isinstance(node, ast.ClassDef):
+                count = sum(isinstance(one, ast.FunctionDef) for one in node.body)
+                if count > METHODS:
+                    yield f"{node.name} has {count} methods"
+
+    assert modules_with(too_large, [name for name in FILES if room(name) == "sim.hosts"]) == {}
+
+
 def test_a_worker_process_imports_no_code_for_reading_stores() -> None:
     reached, ahead = set[str](), {"scenarios.sweep.local"}
     while ahead:

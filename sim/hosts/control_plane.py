@@ -83,13 +83,11 @@ class ControlPlane(SessionKeeper):
         state: the first partition's state; partition epoch -1 before the topic is created, leader epoch -1 before the
             first leader.
         further: states of the other partitions, by name.
-        controller: the broker that is the controller; 0 or less if it is not a broker.
         changed: called after each decision and registration.
         ended: called with the broker after its session has ended.
     """
 
     state: LeaderAndIsr
-    controller = 0
     session_us: int
 
     def __init__(self, setup: ControlPlaneSetup) -> None:
@@ -97,7 +95,7 @@ class ControlPlane(SessionKeeper):
         min_isr = setup.config[MIN_ISR]
         assert isinstance(min_isr, int)
         self._min_isr = min_isr
-        self._topic = setup.topic
+        self.topic = setup.topic
         self._brokers = setup.brokers
         self.kernel = setup.kernel
         self.recorder = setup.recorder
@@ -112,6 +110,11 @@ class ControlPlane(SessionKeeper):
         for one in self.setups.values():
             self._note_further(one)
 
+    @property
+    def controller(self) -> int:
+        """The broker that is the controller; 0 or less if it is not a broker."""
+        return 0
+
     def _note_further(self, one: PartitionSetup) -> None:
         """Note a partition besides the first before it is created."""
         self.further[one.name] = LeaderAndIsr(one.name, NO_LEADER, -1, one.replicas, -1, one.replicas)
@@ -120,7 +123,7 @@ class ControlPlane(SessionKeeper):
 
     def exists(self, name: str) -> bool:
         """Whether there is such a partition; no name stands for the first."""
-        return name in ("", self._topic) or name in self.further
+        return name in ("", self.topic) or name in self.further
 
     def state_of(self, name: str) -> LeaderAndIsr:
         """The state of a partition; that of the first if there is none of that name."""

@@ -79,7 +79,7 @@ class ControllerQuorum(QuorumSessions):
         active = self.server.active
         brokers = active.image.brokers
         if len(brokers) == self._brokers and all(active.image.is_active(broker) for broker in brokers):
-            active.create_partition(self._topic, self.state.replicas)
+            active.create_partition(self.topic, self.state.replicas)
             active.create_topic({one.name: one.replicas for one in self.setups.values()})
 
     # Faults of controllers.
@@ -206,7 +206,7 @@ class ControllerQuorum(QuorumSessions):
             return False
         before, self.server.history.forced = self.server.history.forced, self.server.history.forced or kind in FORCED
         try:
-            error = self.server.active.elect(name or self._topic, kind, desired)
+            error = self.server.active.elect(name or self.topic, kind, desired)
         except NotAssignedError as exception:
             error = UNKNOWN_SERVER_ERROR
             self.server.event_failed(exception)
@@ -216,14 +216,14 @@ class ControllerQuorum(QuorumSessions):
 
     def reassign(self, replicas: tuple[int, ...], name: str = "") -> bool:
         """See `ControlPlane.reassign`. Kafka: QuorumController#alterPartitionReassignments."""
-        return self._is_known(name) and not self.server.active.reassign(name or self._topic, replicas)
+        return self._is_known(name) and not self.server.active.reassign(name or self.topic, replicas)
 
     def cancel_reassignment(self, name: str = "") -> bool:
         """See `ControlPlane.cancel_reassignment`: unclean if no electable replica is in the resulting ISR."""
         if not self._is_known(name):
             return False
         before = candidates(self.state_of(name))
-        if self.server.active.cancel_reassignment(name or self._topic):
+        if self.server.active.cancel_reassignment(name or self.topic):
             return False
         after = self.state_of(name).isr
         if after and set(before).isdisjoint(after):

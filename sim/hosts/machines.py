@@ -11,8 +11,8 @@ from sim.environment.storage import LogDirectory, Storage
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.broker import Broker
-from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.partition_backlog import DirectoryStall
+from sim.hosts.process_files import ProcessFiles
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams, integer
@@ -63,6 +63,7 @@ class Machines:
         self._settings = settings
         self._kernel = kernel
         self._recorder = recorder
+        self._files = ProcessFiles(kernel, recorder.coverage)
         phases = streams("writeback")  # The flushers of different machines are independent.
         self.directories = {
             broker: LogDirectories(
@@ -243,13 +244,13 @@ class Machines:
             self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
             return
         stall = next((one for one in process.backlog.stalled if one.directory is directory), None)
-        written_us = directory.writable_us(self._written_us(process))
+        written_us = directory.writable_us(self._files.written_us(process))
         if stall is not None:
             self._record_stall(stall, steps.DISK_WORKS, broker)
         for name in directory.storages:
             replica = process.replicas.get(name)
             if replica is not None:
-                self._close(process, replica, steps.DIRECTORY_FAILED, written_us)
+                self._files.close(process, replica, steps.DIRECTORY_FAILED, written_us)
         for name, future in process.directories.futures.items():
             if name in directory.storages or future.directory is directory:
                 process.directories.end_following(name, process.decide, self._kernel.now_us)
@@ -444,11 +445,7 @@ class Machines:
         partition.
         """
         if process.has_loaded:
-            written_us = self._written_us(process)
-            for replica in process.replicas.values():
-                self._close(process, replica, kind, self._written_in(process, replica, written_us))
-            if process.directories.futures:
-                self._close_futures(process, kind)
+            self._files.close_all(process, kind)
             if kind is steps.SHUTDOWN:
                 for directory in process.live_directories:
                     directory.mark_clean(process.broker_epoch)
@@ -461,43 +458,6 @@ class Machines:
         for stall in process.backlog.stalled:
             stall.directory.stalled_us = -1
         return lost
-
-    def _written_in(self, process: Broker, replica: HostedReplica, written_us: int) -> int:
-        """When the files of a replica could be written last; `written_us` without a stall of its log directory."""
-        if process.backlog.stalled:
-            directory = process.directories.directory_of(replica.name)
-            if directory is not None:
-                return directory.writable_us(written_us)
-        return written_us
-
-    def _written_us(self, process: Broker) -> int:
-        """When a process last could write its files: before its pause or its disk's stall, otherwise now."""
-        since_us = [process.frozen_us if process.frozen else None, process.disk_stalled_us, self._kernel.now_us]
-        return min(time for time in since_us if time is not None)
-
-    def _close(self, process: Broker, replica: HostedReplica, kind: steps.StepKind, written_us: int) -> None:
-        """Bring the files of a replica into the state in which an end of its process leaves them; see `_written_us`."""
-        partition, storage = replica.partition, replica.storage
-        if partition.state.pending:
-            self._recorder.coverage.reached(probes.ISR_LOST)
-        storage.process_ended(partition.hw, written_us)
-        if kind is steps.SHUTDOWN:
-            mutant = process.decide.mutants.clean_stop_without_flush
-            mutant.took = True
-            flushes = storage.is_flushed or not mutant.differs()
-            storage.close_cleanly(partition.hw if process.replica_manager.checkpointing else None, flushes=flushes)
-        elif kind is steps.EXIT:
-            storage.close_cleanly(None)
-
-    def _close_futures(self, process: Broker, kind: steps.StepKind) -> None:
-        """Bring the files of future replicas into the state in which an end of their process leaves them."""
-        directories = process.directories
-        for name in directories.futures:
-            storage = directories.end_following(name, process.decide, self._kernel.now_us)
-            replica = process.replicas.get(name)
-            if storage is not None and replica is not None and kind in (steps.SHUTDOWN, steps.EXIT):
-                writes_hw = process.replica_manager.checkpointing and kind is steps.SHUTDOWN
-                storage.close_cleanly(min(replica.partition.hw, storage.log.leo) if writes_hw else None)
 
     def _note_lost(self, broker: int, kind: steps.StepKind, loses: Loss) -> Mapping[str, list[Batch]]:
         """Make a machine lose batches, and record which batches of each log had been fsynced. Returns the lost ones."""

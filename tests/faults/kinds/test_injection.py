@@ -408,11 +408,11 @@ def test_the_controller_moves() -> None:
     world = World().ready()
     cluster = world.cluster
     before = cluster.controller
-    epoch = world.zookeeper.controller_epoch
+    epoch = world.zookeeper.tree.controller_epoch
     injection = strike(world, Fault("controller-failover", 0, (CONTROLLER,)))
     assert [(entry.targets, entry.effective) for entry in injection.realised] == [((before,), True)]
     assert cluster.controller > 0
-    assert world.zookeeper.controller_epoch == epoch + 1
+    assert world.zookeeper.tree.controller_epoch == epoch + 1
 
 
 def test_a_paused_controller_is_replaced_and_goes_on() -> None:

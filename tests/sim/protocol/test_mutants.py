@@ -324,7 +324,7 @@ def isr_written_over_newer_version(rules: Rules) -> Scene:
     decide, state = world.process(1).decide, world.zookeeper.state
     old = LeaderAndIsr(state.name, 1, state.leader_epoch, (1, 2), state.partition_epoch - 1, ())
     mutant = decide.mutants.isr_written_over_newer_version
-    return world.zookeeper.write_isr(old, (1, 2), {}, decide.admits_registered_members, mutant)[0], decide
+    return world.zookeeper.tree.write_isr(old, (1, 2), {}, decide.admits_registered_members, mutant)[0], decide
 
 
 def request_of_former_controller(rules: Rules) -> Scene:
