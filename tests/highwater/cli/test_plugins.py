@@ -17,7 +17,6 @@ from scenarios.format import catalogue, plugins
 from scenarios.single.run import run_row
 from scenarios.sweep.store import Store
 from sim.checkers.checker import PROMISED
-from sim.protocol.decision_points import POINTS
 from sim.protocol.modes import MODES
 from tests.places import ROOT
 
@@ -50,15 +49,6 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     store = Store(str(folder))
     found = [row for _, table in store.tables() for row in table.to_pylist()]
     return sorted(found, key=lambda row: (row["scenario"], row["mode"], row["seed"]))
-
-
-def test_the_page_lists_all_decisions() -> None:
-    listed = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.*?) \| `(.*?)` \|", PAGE, re.M)
-    points = [
-        (point.name, point.situation.__name__, ", ".join(f"`{rule}`" for rule in point.rules), point.answer)
-        for point in POINTS.values()
-    ]
-    assert listed == points
 
 
 def test_the_page_lists_the_words_of_a_promise() -> None:
