@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.analysis.frame import DRAWN, Frame, kinds_in, words
 from reports.analysis.statistics import interval, mcnemar, mean_difference
 from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, ROUNDS, UNKNOWN
-from scenarios.single.rows import COLUMNS as ROW_COLUMNS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
 from sim.protocol.modes import MODES
@@ -213,10 +212,6 @@ def _values_drawn(store: Store, by: str) -> tuple[Value, ...]:
     if not (found := [value for key, values in draws if key == by for value in values]):
         known = dict.fromkeys([MODE, *store.grid, *(key for key, _ in draws)])
         raise InputError(f"--by {by!r} did not vary in this sweep{did_you_mean(by, known)}")
-    if store.run["schema_version"] < ROW_COLUMNS[DRAWN].since:
-        raise InputError(
-            f"--by {by!r}: rows of schema_version {store.run['schema_version']} do not tell what was drawn"
-        )
     return tuple(dict.fromkeys(found))
 
 

@@ -11,7 +11,6 @@ from reports.analysis.compare import release_order
 from reports.analysis.frame import DRAWN, kinds_in, words
 from reports.analysis.statistics import interval
 from reports.formatting import LEAST, percent
-from scenarios.single.rows import COLUMNS as ROW_COLUMNS
 from sim.config import shown
 
 if TYPE_CHECKING:
@@ -89,11 +88,10 @@ def maps(store: Store, frame: Frame) -> list[Map]:
     modes = sorted({frame.coded("mode").values[code] for code in frame.coded("mode").codes}, key=release_order)
     maker = _Maker(frame, counted)
     by_mode = {name: maker.has("mode", name) for name in modes}
-    version = store.run["schema_version"]
     return [
-        *([_by_faults(maker, by_mode)] if version >= ROW_COLUMNS[FAULTS].since else ()),
+        _by_faults(maker, by_mode),
         *_by_grid(maker, by_mode, store.grid),
-        *(_by_drawn(maker, by_mode) if version >= ROW_COLUMNS[DRAWN].since else ()),
+        *_by_drawn(maker, by_mode),
     ]
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from scenarios.single.ended_run import EndedRun
 
 ROWS_VERSION: Final = 11
-"""Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the
-verdict `exhausted`, which was `error` before.
-"""
+"""Of rows and of stores; see `Column.since`."""
+OLDEST_VERSION: Final = 8
+"""The oldest version that is read."""
 
 UNKNOWN: Final = -1
 """Value of a numeric column that an older row lacks or that the mode does not have; not the same as 0."""
@@ -63,7 +63,6 @@ class Column:
         fill: computes its value; None: take the run's attribute of this name.
         group: the columns that are treated alike.
         since: the `ROWS_VERSION` that introduced it.
-        older: its value in rows of older versions, if it is neither "" nor `UNKNOWN`.
     """
 
     name: str
@@ -71,14 +70,13 @@ class Column:
     meaning: str
     fill: Callable[[EndedRun], Cell] | None = None
     group: ColumnGroup | None = None
-    since: int = 1
-    older: Cell | None = None
+    since: int = OLDEST_VERSION
 
     @property
     def missing(self) -> Cell | None:
-        """Its value in rows of older versions; None if it is in every version."""
-        if self.since == 1 or self.older is not None:
-            return self.older
+        """Its value in rows of older versions; None if it is in each that is read."""
+        if self.since == OLDEST_VERSION:
+            return None
         return "" if self.type == "string" else UNKNOWN
 
     @property
@@ -117,7 +115,7 @@ def _window_us(run: EndedRun) -> int:
 
 
 def _rounds(name: str, place: int, meaning: str) -> Column:
-    return Column(name, "int", meaning, lambda run: run.recorder.counts.rounds[place], ColumnGroup.ROUNDS, 2, 0)
+    return Column(name, "int", meaning, lambda run: run.recorder.counts.rounds[place], ColumnGroup.ROUNDS)
 
 
 def _columns() -> tuple[Column, ...]:
@@ -132,28 +130,24 @@ def _columns() -> tuple[Column, ...]:
             "string",
             "blows with which the run continues after early warnings, as `--blow` takes them; empty: none",
             lambda run: to_text(run.scenario.blows),
-            since=8,
         ),
         Column(
             "warning",
             "string",
             "kind of the early warning that the last blow follows; empty: none",
             lambda run: run.scenario.blows[-1].warning if run.scenario.blows else "",
-            since=8,
         ),
         Column(
             "warning_us",
             "bigint",
             "simulated time of that warning in us; -1: none",
             lambda run: run.scenario.blows[-1].at_us if run.scenario.blows else UNKNOWN,
-            since=8,
         ),
         Column(
             "variant",
             "int",
             "number of the last blow among those after its warning, from 0; -1: none",
             lambda run: run.scenario.blows[-1].variant if run.scenario.blows else UNKNOWN,
-            since=8,
         ),
         # Outcome.
         Column("verdict", "string", "`ok`, `violation`, `stalled`, `error` or `exhausted` (a budget was used up)"),
@@ -173,7 +167,6 @@ def _columns() -> tuple[Column, ...]:
             "1 or 0: `inside` if unclean ends count as damage; -1: a mode without ELR, or an error",
             lambda run: run.inside_unclean if run.judged else UNKNOWN,
             group=ColumnGroup.DAMAGE,
-            since=4,
         ),
         Column(
             "inside_lossy",
@@ -181,7 +174,6 @@ def _columns() -> tuple[Column, ...]:
             "as `inside_unclean`, if only ends that lost the record count as damage",
             lambda run: run.inside_lossy if run.judged else UNKNOWN,
             group=ColumnGroup.DAMAGE,
-            since=4,
         ),
         Column("violations", "string", "kinds of violations, sorted, joined by commas; empty when none", _violations),
         Column(
@@ -195,7 +187,6 @@ def _columns() -> tuple[Column, ...]:
             "string",
             "kinds of early warnings, sorted, joined by commas; those that count are also in `violations`",
             lambda run: _words([entry.kind for entry in run.findings.warnings]),
-            since=2,
         ),
         Column("vacuous", "boolean", "a random scenario in which too little happened to count"),
         Column("first_violation_us", "bigint", "simulated time in us; -1 when none", _first_violation_us),
@@ -223,7 +214,6 @@ def _columns() -> tuple[Column, ...]:
             "string",
             "settings drawn by `[draw]`, as a JSON object with sorted keys; `{}` when none",
             lambda run: _TO_JSON.encode(run.drawn),
-            since=6,
         ),
         Column(
             "plan_hash", "string", "hash of the planned faults: equal in every mode", lambda run: run.plan.plan_hash()
@@ -235,7 +225,6 @@ def _columns() -> tuple[Column, ...]:
             "string",
             "kinds of the faults that took effect, sorted, joined by commas; empty when none",
             lambda run: _words([fault.kind for fault in run.injection.realised if fault.effective]),
-            since=6,
         ),
         Column("elections", "int", "elections after warm-up"),
         Column("truncations", "int", "truncations that removed records", lambda run: run.recorder.counts.truncations),
@@ -292,7 +281,6 @@ def _columns() -> tuple[Column, ...]:
             "last_standing",
             "int",
             "those of `records_lost` that a last replica standing lacked when it was elected",
-            since=4,
         ),
         Column(
             "batches_failed",
@@ -320,7 +308,6 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "duration in which availability was measured, from warm-up to healing, in ms",
             lambda run: _window_us(run) // 1_000,
-            since=3,
         ),
         Column(
             "leaderless_ms",
@@ -328,7 +315,6 @@ def _columns() -> tuple[Column, ...]:
             "time without a leader that accepts writes, in ms",
             lambda run: run.recorder.availability.leaderless_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
-            since=3,
         ),
         Column(
             "batches_refused",
@@ -336,7 +322,6 @@ def _columns() -> tuple[Column, ...]:
             "batches with acks=all that got NOT_ENOUGH_REPLICAS at least once",
             lambda run: len(run.recorder.availability.refused),
             group=ColumnGroup.AVAILABILITY,
-            since=3,
         ),
         Column(
             "batches_refused_after_append",
@@ -344,7 +329,6 @@ def _columns() -> tuple[Column, ...]:
             "batches with acks=all that got NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once",
             lambda run: len(run.recorder.availability.refused_after_append),
             group=ColumnGroup.AVAILABILITY,
-            since=3,
         ),
         Column(
             "hw_wait_ms",
@@ -352,7 +336,6 @@ def _columns() -> tuple[Column, ...]:
             "time in which acks=all writes waited for the HW, from the first election or fault on, in ms",
             lambda run: run.waited.total_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
-            since=3,
         ),
         Column(
             "hw_wait_max_ms",
@@ -360,7 +343,6 @@ def _columns() -> tuple[Column, ...]:
             "longest part of `hw_wait_ms` in which the HW did not advance, in ms",
             lambda run: run.waited.longest_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
-            since=3,
         ),
         Column(
             "under_min_isr_ms",
@@ -368,7 +350,6 @@ def _columns() -> tuple[Column, ...]:
             "time with an ISR smaller than min.insync.replicas, in ms",
             lambda run: run.recorder.metrics.under_min_isr_us(run.recorder.availability.window_us) // 1_000,
             group=ColumnGroup.AVAILABILITY,
-            since=4,
         ),
         Column(
             "acks1_hidden_ms",
@@ -376,7 +357,6 @@ def _columns() -> tuple[Column, ...]:
             "time in which a batch acknowledged with acks=1 could not be read yet, in ms; counted as `hw_wait_ms`",
             lambda run: run.hidden_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
-            since=4,
         ),
         Column("events", "int", "events of the simulation"),
         Column("sim_us", "bigint", "simulated time at the end, in us", lambda run: run.end_us),
@@ -384,14 +364,12 @@ def _columns() -> tuple[Column, ...]:
             "coverage",
             "string",
             "reached probes and pairs as a hexadecimal number, read by `highwater coverage`",
-            since=3,
         ),
         Column(
             "decided",
             "string",
             "rule values that would have changed a decision: a hexadecimal number, see `sim/protocol/decisions.py`",
             lambda run: f"{run.recorder.coverage.decided:x}",
-            since=7,
         ),
         Column(
             "reused",

@@ -145,8 +145,8 @@ def _of_waves(store: Store, files: Mapping[str, FileInfo], working: Container[st
                     yield Defect(wave_path(wave), DOUBLE, wave=wave)
             elif manifest.NAME in names:
                 yield Defect(wave_path(wave), DOUBLE, wave=wave)
-            elif store.mark not in names and wave[5:13] not in working:
-                yield Defect(wave_path(wave), f"has no {store.mark}: its rows do not count", wave=wave)
+            elif wave[5:13] not in working:
+                yield Defect(wave_path(wave), f"has no {manifest.NAME}: its rows do not count", wave=wave)
 
 
 def _strange(store: Store, files: Mapping[str, FileInfo], parts: Mapping[str, str | None] | None) -> Iterator[Defect]:

@@ -1,8 +1,8 @@
 """The folder of a sweep, and which of its waves count.
 
 ``run.json`` contains the request. ``results/wave=CLAIM-NNNNN/part-*.parquet`` contain the rows; a wave counts by its
-manifest alone (`scenarios.sweep.manifest`). Up to schema_version 4 waves were numbered, and an empty file ``_SUCCESS``
-made them count. Every file carries `ROWS_VERSION`; readers accept older ones and refuse newer ones.
+manifest alone (`scenarios.sweep.manifest`). Every file carries `ROWS_VERSION`; readers accept
+those from `OLDEST_VERSION` on and refuse newer ones.
 
 For the next author. What must hold: no file that counts is ever written again; each driver writes only under the name
 of its own claim; a manifest is written last, after the parts were read back, and lists the seeds that the rows contain;
@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 from scenarios.format.grid import Grid
 from scenarios.paths import of_os, parse_json
 from scenarios.single import rows as row_columns
-from scenarios.single.rows import COLUMNS, ROWS_VERSION
+from scenarios.single.rows import COLUMNS, OLDEST_VERSION, ROWS_VERSION
 from scenarios.sweep import manifest, ownership
 from scenarios.sweep.extent import Extent, Piece, runs_of
 from scenarios.sweep.folder import FileInfo, Folder, open_folder
@@ -49,8 +49,6 @@ from sim.kernel.streams import SEED_END
 
 IDENTITY: Final = ("scenarios", "plugins", "code_version", "modes", "own_modes", "rules", "grid", "blows")
 """Fields of ``run.json`` that must not change; seeds may be added."""
-_MANIFESTS: Final = 5
-"""The schema_version that introduced manifests."""
 _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 
@@ -90,6 +88,8 @@ def _check_version(path: str, version: object) -> int:
         raise InputError(f"{path} has no schema_version: highwater did not write it")
     if version > ROWS_VERSION:
         raise InputError(f"{path} has schema_version {version}; this highwater reads up to {ROWS_VERSION}: update it")
+    if version < OLDEST_VERSION:
+        raise InputError(f"{path} has schema_version {version}; this highwater reads {OLDEST_VERSION} and later")
     return version
 
 
@@ -145,13 +145,13 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
 class Wave:
     """The counting rows of a wave: those that no earlier wave contains.
 
-    `parts` gives the digest of each file, None without a manifest. `beside` are seeds that earlier waves contain.
+    `parts` gives the digest of each file. `beside` are seeds that earlier waves contain.
     """
 
     folder: Folder
     name: str
     covers: Sequence[Piece]
-    parts: Mapping[str, str | None]
+    parts: Mapping[str, str]
     beside: Extent
 
     def table(self, sweep: Sweep, columns: Sequence[str] | None = None) -> pa.Table:
@@ -173,17 +173,17 @@ class Wave:
         for name, digest in self.parts.items():
             self._content(name, digest)
 
-    def _content(self, name: str, digest: str | None) -> bytes:
+    def _content(self, name: str, digest: str) -> bytes:
         path = f"{wave_path(self.name)}/{name}"
         try:
             content = self.folder.read(path)
         except FileNotFoundError:
             raise DamageError(path, "is missing") from None
-        if digest is not None and digest_of(content) != digest:
+        if digest_of(content) != digest:
             raise DamageError(path, "differs from what was written")
         return content
 
-    def _part(self, name: str, digest: str | None, fields: pa.Schema) -> pa.Table:
+    def _part(self, name: str, digest: str, fields: pa.Schema) -> pa.Table:
         path = f"{wave_path(self.name)}/{name}"
         return parse_part(f"{self.folder.shown}/{path}", path, self._content(name, digest), fields)
 
@@ -329,16 +329,11 @@ class Store:
         """The settings that vary, with their values."""
         return self.sweep.grid
 
-    @property
-    def mark(self) -> str:
-        """Name of the file that makes a wave count."""
-        return manifest.NAME if self.run["schema_version"] >= _MANIFESTS else "_SUCCESS"
-
     @cached_property
     def waves(self) -> list[Wave]:
         """The waves that count, in an order that does not change as waves are added."""
         files = self.folder.files(RESULTS)
-        found = list(self._by_manifest(files) if self.mark == manifest.NAME else self._by_success(files))
+        found = list(self._listed(files))
         counted, overlap = self._counted(found)
         if overlap:
             # A wave may leave shared seeds only to a sound one.
@@ -350,7 +345,7 @@ class Store:
             counted, _ = self._counted([one for one in found if one[0] not in self.damage])
         return counted
 
-    def _counted(self, found: Iterable[tuple[str, Sequence[Piece], dict[str, str | None]]]) -> tuple[list[Wave], bool]:
+    def _counted(self, found: Iterable[tuple[str, Sequence[Piece], dict[str, str]]]) -> tuple[list[Wave], bool]:
         """The waves with new seeds, and whether two waves share seeds."""
         counted: list[Wave] = []
         covered = Extent()
@@ -364,9 +359,7 @@ class Store:
                 counted.append(Wave(self.folder, name, covers, parts, beside))
         return counted, overlap
 
-    def _by_manifest(
-        self, files: Mapping[str, FileInfo]
-    ) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
+    def _listed(self, files: Mapping[str, FileInfo]) -> Iterator[tuple[str, Sequence[Piece], dict[str, str]]]:
         for path in files:
             wave, _, name = path.removeprefix(f"{RESULTS}/").partition("/")
             if name == manifest.NAME:
@@ -399,22 +392,6 @@ class Store:
             if entry.size != part.bytes:
                 raise DamageError(f"{wave_path(wave)}/{part.name}", f"has {entry.size} bytes in place of {part.bytes}")
         return listed
-
-    def _by_success(
-        self, files: Mapping[str, FileInfo]
-    ) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
-        """Waves as they were up to schema_version 4: fixed ranges of the seeds of all variants, one after the other."""
-        first_seed, end_seed = self.run["seeds"]
-        seeds = end_seed - first_seed
-        for index, (start, stop) in enumerate(self.run["waves"]):
-            wave = f"wave={index:05d}"
-            if f"{wave_path(wave)}/_SUCCESS" in files:
-                covers = []
-                for variant in range(start // seeds, -(-stop // seeds)):
-                    before = first_seed - variant * seeds
-                    covers.append((variant, max(before + start, first_seed), min(before + stop, end_seed)))
-                names = [path.split("/")[-1] for path in files if path.startswith(f"{wave_path(wave)}/")]
-                yield wave, covers, dict.fromkeys(filter(is_part, names))
 
     @property
     def covered(self) -> Extent:

@@ -15,11 +15,10 @@ from sim.protocol.modes import NAME, NAME_MAX
 
 
 def _seeds(value: list[Any], _: object) -> list[Any]:
-    """``[first, end]`` up to schema_version 4; later a list of such ranges."""
-    ranges = [value] if value and type(value[0]) is int else value
-    if not ranges or not all(type(one) is list and list(map(type, one)) == [int, int] for one in ranges):
+    """A list of ranges ``[first, end]``."""
+    if not value or not all(type(one) is list and list(map(type, one)) == [int, int] for one in value):
         raise ValueError("ranges of two whole numbers are needed")
-    if any(first >= end for first, end in ranges):
+    if any(first >= end for first, end in value):
         raise ValueError("a range is empty")
     return value
 

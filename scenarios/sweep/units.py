@@ -169,9 +169,8 @@ def from_run(data: Mapping[str, Any]) -> Sweep:
 
 
 def seed_ranges(data: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The requested ranges of seeds in ``run.json``; up to schema_version 4 there was one."""
-    seeds = data["seeds"]
-    return merged([(seeds[0], seeds[1])] if isinstance(seeds[0], int) else [(first, end) for first, end in seeds])
+    """The requested ranges of seeds in ``run.json``."""
+    return merged([(first, end) for first, end in data["seeds"]])
 
 
 def grid_of(sweep: str) -> list[str]:

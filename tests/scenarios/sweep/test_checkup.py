@@ -82,7 +82,7 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         shutil.copy(part_of(wave(out, at + 1)), part(out))
 
     def alien(out: Path) -> None:
-        shutil.copy(next((FIXTURES / "store-v4").rglob("part-*")), here(out) / double)
+        shutil.copy(next((FIXTURES / "store-v8").rglob("part-*")), here(out) / double)
 
     def again(out: Path) -> None:
         """Another driver did the same seeds, cut otherwise."""
@@ -193,7 +193,7 @@ def test_only_what_a_wave_may_hold_goes_with_it(output: Path) -> None:
     torn, replaced = sorted(place.glob("part-*"))
     cut(torn)
     replaced.write_text("all of it")
-    foreign = (FIXTURES / "store-v6" / "run.json").read_bytes()
+    foreign = (FIXTURES / "store-v8" / "run.json").read_bytes()
     (place / "part-00009.parquet").write_bytes(b"PAR1" + foreign + b"PAR1")
     (place / ".part-00001.parquet.0badcafe").write_text("mine")
     (place / ".part-00001.parquet.00c0ffee").write_bytes(b"PAR1half")
@@ -210,20 +210,6 @@ def test_only_what_a_wave_may_hold_goes_with_it(output: Path) -> None:
     ]
     assert replaced.read_text() == "all of it"
     assert not checkup.check(folder).missing
-
-
-@pytest.mark.parametrize("version", range(1, 5))
-def test_older_stores_are_sound_or_named(version: int, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    shutil.copytree(FIXTURES / f"store-v{version}", output)
-    folder = open_folder(output)
-    assert checkup.check(folder) == checkup.Checkup((), 0, "")
-    (output / "results" / "wave=00000" / "_SUCCESS").unlink()
-    found = checkup.check(folder)
-    assert [str(finding) for finding in found.findings] == ["results/wave=00000 has no _SUCCESS: its rows do not count"]
-    assert found.missing
-    with pytest.raises(InputError, match=r"was made by code .*: use the former"):
-        checkup.repair(folder, found, Here())
 
 
 def test_folder_that_is_no_sweep_is_refused(tmp_path: Path) -> None:

@@ -18,14 +18,13 @@ from scenarios.format.catalogue import load
 from scenarios.format.grid import points
 from scenarios.format.scenario import from_json
 from scenarios.single import rows
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, ROUNDS, ROWS_VERSION, UNKNOWN, Cell, Row
+from scenarios.single.rows import COLUMNS, OLDEST_VERSION, ROWS_VERSION, Row
 from scenarios.sweep import parts, store
 from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.folder import open_folder
 from scenarios.sweep.manifest import DamageError
 from scenarios.sweep.units import seed_ranges
 from scenarios.version import code_version
-from sim.config import NEVER
 from sim.errors import InputError
 from tests import named
 from tests.named import run_row
@@ -159,7 +158,7 @@ def test_a_sound_double_takes_the_place_of_a_damaged_wave(output: Path, tmp_path
 
 
 def test_rows_of_one_scenario() -> None:
-    fixture = FIXTURES / "store-v3"
+    fixture = FIXTURES / "store-v8"
     every, power = store.Store(fixture).rows(), store.Store(fixture).rows(scenario="power")
     place = every["scenario"].index("power")
     assert 0 < place < len(every["seed"])
@@ -185,6 +184,13 @@ def test_newer_versions_are_refused(tmp_path: Path) -> None:
         store.Store(tmp_path).rows()
 
 
+def test_versions_that_are_too_old_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({**RUN, "schema_version": OLDEST_VERSION - 1}))
+    words = f"run.json has schema_version {OLDEST_VERSION - 1}; this highwater reads {OLDEST_VERSION} and later"
+    with pytest.raises(InputError, match=words):
+        store.Store(tmp_path)
+
+
 def test_file_that_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*run.json \(is .* the folder of a sweep\?\): No such file"):
         store.Store(tmp_path).rows()
@@ -198,7 +204,7 @@ def test_file_that_highwater_did_not_write_is_refused(tmp_path: Path) -> None:
         store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), parts.schema())
 
 
-@pytest.mark.parametrize("version", range(1, ROWS_VERSION + 1))
+@pytest.mark.parametrize("version", range(OLDEST_VERSION, ROWS_VERSION + 1))
 def test_every_version_stays_readable(version: int) -> None:
     fixture = FIXTURES / f"store-v{version}"
     whole = store.Store(fixture)
@@ -224,7 +230,7 @@ def test_every_version_stays_readable(version: int) -> None:
     assert {line["schema_version"] for line in failing} == {version}
 
 
-@pytest.mark.parametrize("version", range(1, ROWS_VERSION))
+@pytest.mark.parametrize("version", range(OLDEST_VERSION, ROWS_VERSION))
 def test_columns_that_came_later_are_filled(version: int) -> None:
     later = {name: column for name, column in COLUMNS.items() if column.since > version}
     found = store.Store(FIXTURES / f"store-v{version}").rows(list(later))
@@ -233,7 +239,7 @@ def test_columns_that_came_later_are_filled(version: int) -> None:
     }
 
 
-@pytest.mark.parametrize("version", range(1, ROWS_VERSION + 1))
+@pytest.mark.parametrize("version", range(OLDEST_VERSION, ROWS_VERSION + 1))
 def test_a_version_has_the_columns_that_came_with_it_or_before(version: int) -> None:
     whole = store.Store(FIXTURES / f"store-v{version}")
     for part in (FIXTURES / f"store-v{version}").rglob("*.parquet"):
@@ -241,57 +247,12 @@ def test_a_version_has_the_columns_that_came_with_it_or_before(version: int) -> 
         assert set(pq.read_schema(part).names) == {*known, *whole.grid}
 
 
-def test_columns_of_older_versions_say_what_they_said() -> None:
-    nothing: dict[str, Cell] = {"warnings": "", "coverage": ""}
-    nothing |= dict.fromkeys(ROUNDS, 0) | dict.fromkeys([*AVAILABILITY, *BY_DAMAGE], UNKNOWN)
-    found = store.Store(FIXTURES / "store-v1").rows(list(nothing))
-    assert {name: set(values) for name, values in found.items()} == {name: {cell} for name, cell in nothing.items()}
-
-
 def test_a_part_that_lacks_a_column_of_its_version_is_damaged() -> None:
-    (part, _) = sorted((FIXTURES / "store-v5").rglob("*.parquet"))
+    part, *_ = sorted((FIXTURES / "store-v8").rglob("*.parquet"))
     content = io.BytesIO()
     pq.write_table(pq.read_table(part).drop_columns(["warnings", "digest"]), content)
     with pytest.raises(DamageError, match=r"part-0.parquet has no column warnings, digest"):
         store.parse_part("out/part-0.parquet", "part-0.parquet", content.getvalue(), parts.schema())
-
-
-def test_version_4_tells_modes_with_elr_apart() -> None:
-    found = store.Store(FIXTURES / "store-v4").rows(["mode", *BY_DAMAGE, "last_standing"])
-    for name in BY_DAMAGE:
-        known = [number for mode, number in zip(found["mode"], found[name], strict=True) if mode == "elr"]
-        rest = [number for mode, number in zip(found["mode"], found[name], strict=True) if mode != "elr"]
-        assert set(known) <= {0, 1}
-        assert set(rest) == {UNKNOWN}
-    assert min(found["last_standing"]) >= 0
-
-
-def test_version_5_knows_runs_that_were_given_up() -> None:
-    whole = store.Store(FIXTURES / "store-v5")
-    found = whole.rows(["verdict", "error", "sim.event.budget"])
-    given_up = [place for place, verdict in enumerate(found["verdict"]) if verdict == "exhausted"]
-    assert given_up
-    assert {found["sim.event.budget"][place] for place in given_up} == {900}
-    assert all(found["error"][place].startswith("sim.event.budget: 900 events by ") for place in given_up)
-    results = store.read_json(whole.folder, "summary.json")["results"]
-    assert sum(result["verdicts"]["exhausted"] for result in results) == len(given_up)
-
-
-def test_version_6_tells_what_was_drawn_and_what_struck() -> None:
-    found = store.Store(FIXTURES / "store-v6").rows(["scenario", "drawn_settings", "faults", "fault_kinds"])
-    drawn = dict(zip(found["scenario"], map(json.loads, found["drawn_settings"]), strict=True))
-    assert (drawn["canary"], drawn["power"].keys()) == ({}, load("power").draw_config.keys())
-    assert [bool(kinds) for kinds in found["fault_kinds"]] == [number > 0 for number in found["faults"]]
-
-
-def test_version_3_has_grid_availability_and_coverage() -> None:
-    fixture = FIXTURES / "store-v3"
-    found = store.Store(fixture).rows()
-    assert set(found["log.flush.interval.messages"]) == {1, NEVER}
-    assert min(found["window_ms"]) > 0
-    assert all(min(found[name]) == 0 < max(found[name]) for name in ("hw_wait_ms", "batches_refused"))
-    assert all(int(text, 16) for text in found["coverage"])
-    assert store.read_json(open_folder(fixture), "summary.json")["coverage"]["runs"] == {"hw": 12, "kip320": 12}
 
 
 def test_version_9_names_the_mode_that_ran() -> None:
