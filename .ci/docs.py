@@ -25,6 +25,7 @@ from faults.kind import REPLICAS
 from faults.kinds.registry import KINDS
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
+from highwater.lab.tickets.findings_page import findings_page
 from highwater.lab.tickets.ticket import findings, ticket
 from highwater.lab.zoo import targets
 from scenarios.format.catalogue import load
@@ -80,6 +81,7 @@ def built() -> dict[str, str]:
         "reference/explored.md": _explored(),
         "reference/oracle.md": _oracle(),
         "reference/confirmed.md": _confirmed(),
+        "reference/findings.md": findings_page(),
         **_tickets(),
         **{f"reviews/{name}.md": _review(name) for name in PROPOSALS},
     }

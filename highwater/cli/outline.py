@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from highwater.cli.console import Ui
+    from scenarios.format.finding import FindingTable
     from scenarios.format.scenario import Expectation, FinalLog, Pattern, Scenario, ScriptLine
 
 
@@ -29,6 +30,8 @@ def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
     ui.line(f"{scenario.name}: {scenario.title}", style="bold")
     ui.line(scenario.description.strip())
     ui.line()
+    if scenario.finding is not None:
+        _show_finding(ui, scenario.finding)
     ui.line(
         f"{scenario.brokers} brokers, broker {scenario.first} first, {scenario.control} control plane, "
         f"scenario hash {scenario.scenario_hash()}"
@@ -40,6 +43,19 @@ def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
     ui.line()
     settings = [row for row in _settings(scenario) if resolved or row[2] != "default"]
     ui.table(["setting", "value", "source", "meaning"], settings)
+
+
+def _show_finding(ui: Ui, finding: FindingTable) -> None:
+    """Print what is known of the failure that a scenario shows."""
+    if finding.of:
+        ui.line(f"Cause, repair and what is known upstream: highwater scenarios show {finding.of}")
+    if finding.cause:
+        ui.line(f"Kafka: {', '.join(finding.kafka)}. {finding.cause}")
+        ui.line(f"Known upstream: {finding.upstream}")
+    if finding.text:
+        ui.line()
+        ui.line(finding.text.strip())
+    ui.line()
 
 
 def _sections(scenario: Scenario) -> dict[str, list[str]]:

@@ -137,8 +137,7 @@ def tell(word: str) -> Story:
     scenario = catalogue.load(word)
     if scenario.drawn or not scenario.script:
         raise InputError(f"{scenario.name} has no script: a ticket needs a story (see 'highwater shrink')")
-    recorded = _recorded(scenario.name, scenario.scenario_hash())
-    tried = [_tried(scenario, release, *recorded[release]) for release in sorted(recorded, key=_place)]
+    tried = tried_on(scenario)
     failing = [one for one in tried if one.fails and one.agreed]
     if not failing:
         raise InputError(f"{scenario.name}: no recorded release of Kafka fails in it")
@@ -149,6 +148,16 @@ def tell(word: str) -> Story:
     expected = [line for line in scenario.story if force.fit(line.rules, line.pattern.broker)]
     result = run(scenario, newest.mode, 0, {}, trace=True)
     return Story(scenario, newest.mode, newest.release, result, lines, expected, tried)
+
+
+def tried_on(scenario: Scenario) -> list[Tried]:
+    """The releases on whose brokers a scenario was performed, the oldest first.
+
+    Raises:
+        InputError: no run of its file on brokers is recorded.
+    """
+    recorded = _recorded(scenario.name, scenario.scenario_hash())
+    return [_tried(scenario, release, *recorded[release]) for release in sorted(recorded, key=_place)]
 
 
 def _recorded(name: str, scenario_hash: str) -> dict[str, list[Any]]:

@@ -41,6 +41,15 @@ def test_a_scenario_is_shown(highwater: Callable[..., Call]) -> None:
     assert "session.timeout" not in out
 
 
+def test_a_finding_is_shown_with_its_scenario(highwater: Callable[..., Call]) -> None:
+    out = highwater("scenarios", "show", "leo-of-skipped-epoch").out
+    assert "Kafka: Partition#makeLeader. For a newer leader epoch" in out
+    assert "Known upstream: We found no ticket." in out
+    assert "**What an operator sees.**" in out
+    out = highwater("scenarios", "show", "leo-of-skipped-epoch-paused").out
+    assert "highwater scenarios show leo-of-skipped-epoch\n" in out
+
+
 def test_every_setting_is_shown_when_asked(highwater: Callable[..., Call]) -> None:
     lines = highwater("scenarios", "show", "power", "--resolved").out.splitlines()
     settings = {words[0]: words for words in map(str.split, lines) if words and words[0] in KEYS}

@@ -1,0 +1,62 @@
+"""The page of all findings: what their scenarios say, and on which releases brokers showed them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from highwater.lab.tickets.story import read_tried, tried_on
+from highwater.lab.tickets.templates import prose
+from scenarios.format.catalogue import load
+from scenarios.format.findings import all_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scenarios.format.findings import KnownFinding
+
+_HEAD: Final = """\
+# Findings
+
+What each finding does, on which releases brokers showed it, why, and what helps: the tables `[finding]` of
+[scenario files](scenario-files.md), and the [runs on brokers](confirmed.md).
+[How to repeat them](../highwater/lab/confirm/FINDINGS.md). `highwater scenarios show NAME` prints one with its script,
+and [tickets](../tickets/index.md) have the steps for Kafka's developers.
+"""
+
+
+def findings_page() -> str:
+    """The page, as Markdown."""
+    return "\n".join([_HEAD, *_overview(), *(line for one in all_findings().values() for line in _section(one))]) + "\n"
+
+
+def _overview() -> Iterator[str]:
+    yield from ("| scenario | what happens | on | not on |", "|---|---|---|---|")
+    for one in all_findings().values():
+        shown, kept = _releases(one.name)
+        yield f"| [`{one.name}`](#{one.name}) | {prose(one.title)} | {', '.join(shown)} | {', '.join(kept)} |"
+    yield ""
+
+
+def _releases(name: str) -> tuple[list[str], list[str]]:
+    """The releases on which recorded runs on brokers failed as simulated, and the others."""
+    if name not in read_tried():
+        return [], []
+    agreed = [one for one in tried_on(load(name)) if one.agreed]
+    others = [f"{one.release}{' (outside the promise)' if one.outside else ''}" for one in agreed if not one.fails]
+    return [one.release for one in agreed if one.fails], others
+
+
+def _section(one: KnownFinding) -> Iterator[str]:
+    """A finding, or another scenario that shows it."""
+    table, scenario = one.table, load(one.name)
+    yield f"{'###' if table.of else '##'} {one.name}"
+    yield from ("", f"**{prose(one.title)}.**", "")
+    for paragraph in scenario.description.strip().split("\n\n"):
+        yield from (prose(paragraph), "")
+    if table.cause:
+        methods = ", ".join(f"`{method}`" for method in table.kafka)
+        yield from (f"**What decides in Kafka's code.** {methods}: {table.cause}", "")
+        yield from (f"**The repair.** Rule `{one.repair[0]}` with value `{one.repair[1]}`.", "")
+        yield from (f"**Known upstream.** {table.upstream}", "")
+    if table.text:
+        yield from (table.text.strip(), "")

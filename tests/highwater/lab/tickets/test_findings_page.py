@@ -1,0 +1,44 @@
+"""The page of all findings."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from highwater.lab.tickets.findings_page import findings_page
+from scenarios.format.findings import all_findings
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return findings_page()
+
+
+def test_each_finding_has_a_row_and_a_section(page: str) -> None:
+    assert re.findall(r"^\| \[`([a-z0-9-]+)`\]\(#\1\) \|", page, re.MULTILINE) == list(all_findings())
+    assert re.findall(r"^###? (\S+)$", page, re.MULTILINE) == list(all_findings())
+    assert page.count("**What decides in Kafka's code.**") == len(
+        {one.main for one in all_findings().values() if all_findings()[one.main].table.cause}
+    )
+
+
+def test_releases_are_those_of_recorded_runs(page: str) -> None:
+    rows = {row[0].strip("[`").partition("`")[0]: row[2:] for row in map(_cells, page.splitlines()) if len(row) == 4}
+    assert rows["reassignment-back"] == ["4.3.1, 4.4.0", "4.1.2, 4.2.1, 4.2.2"]
+    assert rows["throttled-move-killed"][0] == "3.9.0"
+    assert rows["throttled-move-killed"][1].startswith("4.1.2 (outside the promise), ")
+    assert rows["recreated-topic"] == ["", ""]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| [`") else []
+
+
+def test_it_has_methods_the_repair_and_the_text(page: str) -> None:
+    section = page.partition("## leo-of-skipped-epoch\n")[2].partition("\n## ")[0]
+    assert "**What decides in Kafka's code.** `Partition#makeLeader`: " in section
+    assert "**The repair.** Rule `skipped_epoch` with value `forgets-leo`." in section
+    assert "**Known upstream.** " in section
+    assert "**What an operator sees.**" in section
+    assert "### leo-of-skipped-epoch-paused\n" in section
