@@ -571,7 +571,9 @@ class Network:
         if not self._fixed:
             return LATENCY_US
         source_us, target_us = FIXED_STEPS_US
-        return (LATENCY_US[USUAL] + source * source_us % 97 + target * target_us % 89,) * 256
+        fixed_us = LATENCY_US[USUAL] + source * source_us % 97 + target * target_us % 89
+        # Of a list: mypyc would spell out a tuple of 256 items.
+        return tuple([fixed_us] * 256)
 
     @property
     def subjects(self) -> int:
