@@ -282,6 +282,8 @@ ACTIONS: Final[dict[str, Action]] = {
     "reassignment": lambda actor, params: actor.administrator.reassign(params["replicas"]),
     "reassignment-cancel": lambda actor, _params: actor.administrator.reassign(None),
     "delete-records": lambda actor, params: actor.administrator.delete_records(params["offset"]),
+    "restart-producer": lambda actor, _params: actor.clients.producer.restart(),
+    "seek": lambda actor, params: actor.clients.seek(params["offset"]),
     "end-offsets": lambda actor, _params: actor.clients.ask_end_offset(),
     "pause-consumer": lambda actor, _params: actor.clients.pause(),
     "resume-consumer": lambda actor, _params: actor.clients.resume(),
@@ -336,13 +338,20 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -
         elif release.number < SINCE.get(line.do, ()):
             since = ".".join(map(str, SINCE[line.do]))
             found.append(f"do = {line.do!r} has no counterpart in {release.name}: brokers take it from {since} on")
-        elif line.do == "admin-election" and line.params.get("election") != "unclean":
-            found.append(f"do = 'admin-election' has no counterpart for election = {line.params.get('election')!r}")
-        elif "directory" in line.params and line.do not in OF_DIRECTORIES:
-            found.append(f"do = {line.do!r} has no counterpart for one log directory")
+        elif parameter := _parameter_without_counterpart(line):
+            found.append(f"do = {line.do!r} has no counterpart for {parameter}")
         if line.when is not None and line.when.step not in SEEN:
             found.append(f"when.step = {line.when.step!r} cannot be seen on real brokers")
     return list(dict.fromkeys(found))
+
+
+def _parameter_without_counterpart(line: ScriptLine) -> str:
+    """What a line says that its action cannot do on brokers; empty: nothing."""
+    if line.do == "admin-election" and line.params.get("election") != "unclean":
+        return f"election = {line.params.get('election')!r}"
+    if line.do == "seek" and "epoch" in line.params:
+        return "an epoch"
+    return "one log directory" if "directory" in line.params and line.do not in OF_DIRECTORIES else ""
 
 
 def unseen(lines: Iterable[StoryLine]) -> list[str]:

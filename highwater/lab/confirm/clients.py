@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.lab.confirm import files, wire
 from highwater.lab.confirm.cluster import TOPIC
 from highwater.lab.confirm.producer import ANSWER_S, RETRY_S, KafkaProducer
-from sim.history.steps import END_OFFSET, READ
+from sim.history.steps import END_OFFSET, OUT_OF_RANGE, READ, RESET, SEEK
 from sim.protocol.kraft.metadata import ELR_FEATURE
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 CONSUMER: Final = 1002
 _FETCH_BYTES: Final = 1 << 20
 _OUT_OF_RANGE: Final = 1
+_TIMESTAMPS: Final = {"latest": -1, "earliest": -2}
+"""What ListOffsets asks for, by ``auto.offset.reset``."""
 _ADMIN_S: Final = 15.0
 _FEATURE_UPGRADE: Final = 1
 _FEATURE_DOWNGRADE: Final = 2
@@ -47,6 +49,7 @@ class KafkaClients:
         self.producer = KafkaProducer(cluster, observer, config, rules)
         self._closed = threading.Event()
         self._reading = threading.Event()
+        self._sought: int | None = None
         self.sends: list[Send] = []
         self.shown: list[tuple[int, int]] = []
         self.end_offsets: list[int] = []
@@ -79,6 +82,11 @@ class KafkaClients:
         """Resume the consumer's fetches."""
         self._reading.set()
 
+    def seek(self, offset: int) -> None:
+        """Read on from an offset, as the application wishes."""
+        self._sought = offset
+        self._observer.add_step(SEEK.name, consumer=CONSUMER, offset=offset)
+
     def _consume(self) -> None:
         position, leader, connection = 0, 0, None
         while not self._closed.is_set():
@@ -90,11 +98,13 @@ class KafkaClients:
                         self._closed.wait(RETRY_S)
                         continue
                     connection = wire.Connection(self._cluster.node(leader).client_port, 3.0, "highwater-consumer")
+                if self._sought is not None:
+                    position, self._sought = self._sought, None
                 answer = connection.ask(self._fetch(position)).responses[0].partitions[0]
-                if not self._reading.is_set():
+                if not self._reading.is_set() or self._sought is not None:
                     continue
                 if answer.error_code == _OUT_OF_RANGE:
-                    position = self.end_offset(leader) if self._config["auto.offset.reset"] == "latest" else 0
+                    position = self._reset(leader, position)
                 elif answer.error_code:
                     connection.close()
                     connection = None
@@ -107,6 +117,23 @@ class KafkaClients:
                     connection.close()
                 connection = None
                 self._closed.wait(RETRY_S)
+
+    def _reset(self, leader: int, position: int) -> int:
+        """Where a consumer continues whose position is out of range; with ``none`` its application gets an exception.
+
+        Raises:
+            OSError: the leader returns no offset.
+        """
+        self._observer.add_step(OUT_OF_RANGE.name, consumer=CONSUMER, offset=position)
+        policy = str(self._config["auto.offset.reset"])
+        if policy == "none":
+            self._reading.clear()
+            return position
+        offset = self._list_offset(leader, _TIMESTAMPS[policy])
+        if offset < 0:
+            raise OSError("no offset")
+        self._observer.add_step(RESET.name, consumer=CONSUMER, offset=offset, policy=policy)
+        return offset
 
     def _show(self, data: bytes, position: int) -> int:
         for batch in files.batches_in(data):
@@ -155,10 +182,13 @@ class KafkaClients:
 
     def end_offset(self, leader: int) -> int:
         """The end offset that a leader returns; -1 if it returns none."""
+        return self._list_offset(leader, _TIMESTAMPS["latest"])
+
+    def _list_offset(self, leader: int, timestamp: int) -> int:
         from kafka.protocol.consumer import ListOffsetsRequest
 
         topic = ListOffsetsRequest.ListOffsetsTopic
-        partition = topic.ListOffsetsPartition(partition_index=0, timestamp=-1)
+        partition = topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         request = ListOffsetsRequest(version=1, replica_id=-1, topics=[topic(name=TOPIC, partitions=[partition])])
         told = wire.ask(self._cluster.node(leader).client_port, request, ANSWER_S).topics[0].partitions[0]
         return int(told.offset) if told.error_code == 0 else -1

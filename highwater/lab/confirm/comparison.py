@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 JUDGED: Final = (
     *("committed-loss", "exposed-loss", "divergence", "hw-regression"),
-    *("sequence-gap", "duplicate-across-epochs", "reordered-across-epochs"),
+    *("sequence-gap", "duplicate-across-epochs", "reordered-across-epochs", "reset-skip"),
 )
 """Violations that can be detected from real logs, acknowledgements, failures and reads."""
 
@@ -455,7 +455,40 @@ def violations(acted: RealRun, shown: Iterable[tuple[int, int]]) -> set[str]:
             found.add("committed-loss")
     if acted.leader and _lost(shown, entries_of_files(acted.final[acted.leader])):
         found.add("exposed-loss")
+    if acted.leader and _left_by_resets(acted.steps, shown, entries_of_files(acted.final[acted.leader])):
+        found.add("reset-skip")
     return found | (_of_sequences(acted, acted.final[acted.leader]) if acted.leader else set())
+
+
+def _left_by_resets(
+    steps: Iterable[Shown], shown: Iterable[tuple[int, int]], log: Iterable[tuple[int, int, int]]
+) -> bool:
+    """Whether a reset left records of the final log behind that the consumer never reads.
+
+    Only a reset after the application sought an offset without a leader epoch counts. In other cases Kafka's consumer
+    compares leader epochs (KIP-320), and the one here does not.
+    """
+    passed: set[int] = set()
+    left: set[int] = set()
+    sought = out_at = -1
+    for step in steps:
+        kind, offset = step["step"], step.get("offset", 0)
+        if kind == kinds.READ.name:
+            passed.update(range(offset, step["last"] + 1))
+            sought = -1
+        elif kind == kinds.SEEK.name:
+            sought = offset
+            passed.intersection_update(range(offset))
+        elif kind == kinds.OUT_OF_RANGE.name:
+            out_at = offset
+        elif kind == kinds.RESET.name:
+            if sought == out_at:
+                left.update(passed.intersection(range(offset)), range(out_at, offset))
+            passed.intersection_update(range(offset))
+        if kind in (kinds.SEEK.name, kinds.RESET.name):
+            left.intersection_update(range(offset))
+    read = set(shown)
+    return any(offset in left and (offset, record) not in read for offset, record, _ in log)
 
 
 def _of_sequences(acted: RealRun, leader: ReplicaFiles) -> set[str]:

@@ -30,7 +30,7 @@ SEEN: Final = frozenset(
         kinds.REGISTERED, kinds.UNFENCED, kinds.SESSION_END, kinds.CONTROLLER, kinds.ELECTED, kinds.ISR, kinds.ELR,
         kinds.APPEND, kinds.TRUNCATE, kinds.RECOVERED, kinds.LEAD, kinds.FOLLOW, kinds.SETTLED, kinds.REPLICATED,
         kinds.HW, kinds.DELETED, kinds.ACK, kinds.READ, kinds.END_OFFSET, kinds.START, *kinds.ENDS, kinds.PAUSE,
-        kinds.RESUME, kinds.CUT, kinds.HEAL, kinds.SLOW,
+        kinds.RESUME, kinds.CUT, kinds.HEAL, kinds.SLOW, kinds.SEEK, kinds.OUT_OF_RANGE, kinds.RESET,
     )
 )  # fmt: skip
 """Kinds of steps that are observable on real brokers."""

@@ -187,6 +187,20 @@ class KafkaProducer:
         if not self._thread.is_alive() and not self._closed.is_set():
             self._thread.start()
 
+    def restart(self) -> None:
+        """Replace the process by a new one, with another producer id; what was queued or in flight is forgotten."""
+        self._orders.put(self._restart)
+
+    def _restart(self) -> None:
+        for connection in [*self._connections.values(), *(request.connection for request in self._requests)]:
+            connection.close()
+        self._connections.clear()
+        self._requests.clear()
+        self._out.clear()
+        self._new.clear()
+        self._pending.clear()
+        self._sender = None
+
     def close(self) -> None:
         """Stop it."""
         self._closed.set()

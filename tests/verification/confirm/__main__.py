@@ -65,6 +65,7 @@ COUNTED: Final = {
     "a4348f1982aa": "wrote and removed its files by itself",
     "b89f20b6d22a": "did not compare the order of records across epochs of a producer",
     "0a9842361dd6": "did not try the times of lines on brokers in the simulation, so that some runs differed",
+    "94e998b55dc6": "could not restart producers, and acted out no seeks of consumers",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

@@ -91,7 +91,9 @@ ENTRIES: Final = tuple(
         ("kafka-15591", 5, ("3.9.0", "4.4.0")),
         ("kafka-15591-dead-leader", 5, ("3.9.0", "4.4.0")),
         ("kafka-15591-min-isr", 5, ("3.9.0", "4.4.0")),
+        ("kafka-15591-other-producer", 5, ("3.9.0", "4.4.0")),
         ("kafka-15591-reordered", 5, ("3.9.0", "4.4.0")),
+        ("kafka-20507", 5, ("3.9.0", "4.4.0")),
         ("duplicates-across-epochs", 5, ("3.9.0",)),
         ("stale-log-start", 5, ("2.0.0", "2.6.0", "4.1.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
     )
@@ -113,8 +115,6 @@ WITHOUT: Final = {
         "4.1.2, 4.2.2, 4.3.1 and 4.4.0, in 3 of 3 runs each "
         "([finding](../highwater/lab/confirm/FINDINGS.md))"
     ),
-    "kafka-15591-other-producer": "`confirm` does not restart producers",
-    "kafka-20507": "`confirm` acts out no seeks of consumers",
     "mixed-versions": "brokers of several releases in one cluster have no counterpart",
     "returning-leader": "a broker would have to stand still between its registration and its first answer",
 }

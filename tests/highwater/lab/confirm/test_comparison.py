@@ -354,3 +354,27 @@ def test_what_an_idempotent_producer_promises_is_judged_in_real_logs(
     sends = [Send("m0", 0, 1, -1, failed=failed, sequence=(7, 0, 0)), Send("m1", 1, 1, -1, sequence=(7, 0, 1))]
     acted = RealRun(final={1: ReplicaFiles(batches, [], 0)}, leader=1, sends=sends)
     assert comparison.violations(acted, []) == found
+
+
+READ = {"step": "read", "offset": 0, "last": 9, "record": 0}
+OUT_AT_10 = ({"step": "seek", "offset": 10}, {"step": "out-of-range", "offset": 10})
+
+
+@pytest.mark.parametrize(
+    ("steps", "found"),
+    [
+        ([READ, *OUT_AT_10, {"step": "reset", "offset": 8}], {"reset-skip"}),
+        ([READ, *OUT_AT_10, {"step": "reset", "offset": 5}], set()),
+        ([READ, *OUT_AT_10], set()),
+        ([READ, OUT_AT_10[1], {"step": "reset", "offset": 8}], set()),  # Kafka's consumer compares leader epochs.
+        ([READ, *OUT_AT_10, {"step": "reset", "offset": 8}, {"step": "seek", "offset": 4}], set()),
+        ([*OUT_AT_10, {"step": "reset", "offset": 8}], set()),  # It had not come there.
+    ],
+)
+def test_a_reset_that_leaves_records_behind_is_judged_if_the_application_sought(
+    steps: list[dict[str, Any]], found: set[str]
+) -> None:
+    """Records 10 to 12 stand at offsets 5 to 7 now."""
+    log = [Stored(0, 4, 0, "m1", 0, 0), Stored(5, 7, 1, "m3", 10, 0)]
+    acted = RealRun(final={1: ReplicaFiles(log, [], 0)}, leader=1, steps=steps)
+    assert comparison.violations(acted, [(offset, offset) for offset in range(5)]) == found

@@ -158,6 +158,22 @@ def test_a_batch_is_sent_until_it_is_acknowledged(world: Callable[..., World]) -
     assert [what for what, _ in small.told] == ["refused", "refused", "ack"]
 
 
+def test_a_restarted_producer_has_another_id_and_forgets_its_batches(world: Callable[..., World]) -> None:
+    small = world(**IDEMPOTENT)
+    (first,) = small.send("m1")
+    old = small.waiting[0][0]
+    small.producer.restart()
+    small.run()
+    assert old.is_closed
+    assert small.producer.is_idle
+    small.send("m2")
+    small.answer(0, 4)  # It is too late for the first process.
+    small.answer(0, 5)
+    assert first.offset is None
+    assert small.asked == [(1, PRODUCER_ID, 0, 0, "m1"), (1, PRODUCER_ID + 1, 0, 0, "m2")]
+    assert small.told == [("ack", 2)]
+
+
 def test_nobody_answers_to_acks_0(world: Callable[..., World]) -> None:
     small = world()
     small.send("m1", acks=0)
