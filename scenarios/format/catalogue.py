@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from scenarios import paths
 from sim.errors import InputError, UserError, did_you_mean
@@ -60,11 +61,14 @@ def text(name_or_path: str) -> str:
     return (_folder() / f"{name_or_path}.toml").read_text("utf-8")
 
 
-def texts() -> Iterator[str]:
-    """The TOML text of each bundled scenario."""
-    for entry in sorted(_folder().iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".toml"):
-            yield entry.read_text("utf-8")
+def with_table(table: str) -> Iterator[dict[str, Any]]:
+    """The bundled scenarios and those of plug-ins that have a table of this name, as their files have them: parsed, and
+    not checked.
+    """
+    own = (entry for entry in sorted(_folder().iterdir(), key=lambda entry: entry.name) if entry.name.endswith(".toml"))
+    for text in (*(entry.read_text("utf-8") for entry in own), *ADDED.values()):
+        if f"\n[{table}]\n" in text.replace("\r\n", "\n"):
+            yield tomllib.loads(text)
 
 
 def template(kind: str, name: str) -> str:

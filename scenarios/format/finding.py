@@ -109,6 +109,7 @@ class FindingTable:
         repair: the rule value that cures it; without it, what `broken_by` breaks in a repaired mode.
         also_by: rules with values each of which cures it, too.
         not_by: rules with values none of which cures it alone.
+        contradicts: sentences of Kafka that it contradicts, as ``highwater claims`` names them.
         kafka: the deciding methods of Kafka's.
         cause: what they do.
         upstream: tickets and pull requests about it, as far as they could be searched.
@@ -125,6 +126,7 @@ class FindingTable:
     repair: Mapping[str, str] = field(default_factory=dict)
     also_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     not_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    contradicts: tuple[str, ...] = ()
     kafka: tuple[str, ...] = ()
     cause: str = ""
     upstream: str = ""
@@ -159,8 +161,8 @@ def folded(text: str) -> str:
 def from_plain(data: Mapping[str, Any]) -> FindingTable:
     """Read the table as TOML has it, or as a stored scenario has it; its content has been checked."""
     given = dict(data)
-    given["kinds"] = tuple(given.get("kinds", ()))
-    given["kafka"] = tuple(given.get("kafka", ()))
+    for key in ("kinds", "contradicts", "kafka"):
+        given[key] = tuple(given.get(key, ()))
     given["needs"] = tuple(FaultsNeeded(tuple(part["kinds"]), part.get("least", 1)) for part in given.get("needs", ()))
     for key in ("also_by", "not_by"):
         given[key] = _values(given.get(key, {}))

@@ -5,16 +5,13 @@ Scenario files are parsed only when somebody asks, and those without such a tabl
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
 
 from scenarios.format import catalogue
 from scenarios.format.finding import FindingTable, Repair, from_plain, repair_of
-
-_HEADER: Final = "\n[finding]\n"
+from sim.protocol.modes import MODES, NO_RELEASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +35,21 @@ class KnownFinding:
     broken_by: Mapping[str, Mapping[str, str]]
     expect: Mapping[str, str]
     table: FindingTable
+
+    @property
+    def shown_in(self) -> tuple[str, tuple[str, ...]]:
+        """The mode of the newest release that shows it, and the kinds of violation there."""
+        return self._newest("violates", [name for name, mode in MODES.items() if mode.release != NO_RELEASE])
+
+    @property
+    def kept_in(self) -> tuple[str, tuple[str, ...]]:
+        """The newest mode with repairs, and the kinds of violation that do not occur there."""
+        return self._newest("clean", [name for name in MODES if name.endswith("-repaired")])
+
+    def _newest(self, verdict: str, modes: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+        found = [mode for mode in modes if self.expect.get(mode, "").startswith(verdict)]
+        newest = max(found, key=lambda name: MODES[name].place)
+        return newest, tuple(self.expect[newest].partition(":")[2].split("|"))
 
 
 def all_findings() -> Mapping[str, KnownFinding]:
@@ -87,8 +99,8 @@ def _documented() -> dict[Repair, tuple[str, ...]]:
 
 
 @cache
-def _resolved(added: tuple[str, ...]) -> Mapping[str, KnownFinding]:
-    files = {data["name"]: data for text in (*catalogue.texts(), *added) if (data := _parsed(text))}
+def _resolved(_added: tuple[str, ...]) -> Mapping[str, KnownFinding]:
+    files = {data["name"]: data for data in catalogue.with_table("finding")}
     tables = {name: from_plain(data["finding"]) for name, data in files.items()}
     found = {}
     for name in sorted(files, key=lambda name: _place(name, tables)):
@@ -106,8 +118,3 @@ def _place(name: str, tables: Mapping[str, FindingTable]) -> tuple[int, str]:
     number = own.number if own.number is not None else tables[own.of].number
     assert number is not None
     return number, name if own.number is None else ""
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    """The file, if it has a finding."""
-    return tomllib.loads(text) if _HEADER in text.replace("\r\n", "\n") else {}

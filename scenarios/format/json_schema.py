@@ -27,6 +27,10 @@ def json_schema() -> dict[str, Any]:
         _complete(table)
     schema["properties"]["expect"]["additionalProperties"] = {"type": "string"}
     schema["$defs"]["_Finding"]["anyOf"] = [{"required": ["number"]}, {"required": ["of"]}]
+    given = {"type": "array", "minItems": 1}, {"type": "string", "minLength": 1}
+    schema["$defs"]["_Confirm"]["oneOf"] = [
+        {"required": [key], "properties": {key: one}} for key, one in zip(("releases", "without"), given, strict=True)
+    ]
     drawn, scripted = ({"pattern": json_parts.expectation(fields.VIOLATIONS, named=named)} for named in (False, True))
     only_scripted = [name for name, action in ACTIONS.items() if action.scripted_only]
     schema["allOf"] = [

@@ -15,7 +15,7 @@ from faults.bounds import FaultBounds
 from scenarios.format.actions import ACTIONS
 from scenarios.format.finding import GROUPS, FaultsNeeded, FindingTable, HuntedIn, WalkedIn
 from scenarios.format.json_schema import json_schema
-from scenarios.format.scenario import AlsoOccurs, Bursts, FinalLog, Pattern, Scenario, Topic
+from scenarios.format.scenario import AlsoOccurs, Bursts, FinalLog, OnBrokers, Pattern, Scenario, Topic
 from sim.environment.topology import Topology
 
 _ATTRIBUTE: Final = re.compile(r"^    ?(\w+): (.*)$")
@@ -51,6 +51,7 @@ _OWN: Final = {
     "topics": "the topics: `[[topics]]` below; without it, one with one partition",
     "faults": "random faults: `[faults]` below",
     "control": "`real`: ZooKeeper or KRaft, as in the mode; `scripted`: the script is the control plane",
+    "confirm": "releases of Kafka on whose brokers `make confirm` runs it: `[confirm]` below",
     "finding": "the failure of Kafka's that the scenario shows: `[finding]` below",
     "broken_by": "clean mode with rule values with which an expected kind occurs: each alone, or together",
 }
@@ -104,6 +105,7 @@ def reference() -> str:
         _table("`when`, and `[[story]]`", tables["_StoryLine"], {**attributes(Pattern), **_OWN}),
         _table("`[[final]]`", tables["_FinalLog"], {**attributes(FinalLog), "rules": _OWN["rules"]}),
         _table("`[[also]]`", tables["_Also"], {**attributes(AlsoOccurs), **_OWN}),
+        _table("`[confirm]`", tables["_Confirm"], attributes(OnBrokers)),
         _table("`[finding]`", tables["_Finding"], attributes(FindingTable)),
         _table("`needs` of `[finding]`", tables["_Needs"], attributes(FaultsNeeded)),
         f"{_groups()}\n",

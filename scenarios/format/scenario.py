@@ -23,6 +23,11 @@ from sim.environment.topology import Topology
 SCENARIO_VERSION: Final = 1
 LATER_SHARES: Final = ("others_percent", "copying_percent", "one_directory_percent")
 """Shares of ``[faults]`` that a hashed scenario has only if they are not 0, because they are newer than its hash."""
+_ABOUT: Final = (
+    *("title", "description", "expect", "broken_by", "also", "confirm", "finding"),
+    *("source", "overrides", "strict"),
+)
+"""Keys of a scenario that its hash leaves out: what is said about it."""
 PlannedSend = tuple[int, int, int, int]
 """A batch of a random run: first record id, records, acks, time in us."""
 
@@ -169,6 +174,21 @@ class AlsoOccurs:
 
 
 @dataclass(frozen=True, slots=True)
+class OnBrokers:
+    """Releases of Kafka on whose brokers ``make confirm`` runs the scenario.
+
+    Attributes:
+        releases: the releases.
+        pace: seconds of the scenario per real second.
+        without: why brokers cannot run it; then there are no releases.
+    """
+
+    releases: tuple[str, ...] = ()
+    pace: int = 5
+    without: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Continuation:
     """A prefix of a recorded run until `after_us` (inclusive; -1: it is empty), continued with other latencies, which
     are numbered from 1, and with or without the faults after it.
@@ -227,6 +247,7 @@ class Scenario:
         broken_by: clean mode -> rule values with which an expected kind occurs: each of them alone, or, if later rules
             mask one another, together.
         also: other kinds that are known to occur.
+        confirm: where real brokers run it; None: it is not said.
         finding: the failure of Kafka's that it shows; None: none.
         topology: racks, power domains and hosts of brokers; None: there are none.
         topics: the topics; empty: one with one partition, as `config` says.
@@ -260,6 +281,7 @@ class Scenario:
     expect: Mapping[str, Expectation] = field(default_factory=dict)
     broken_by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     also: tuple[AlsoOccurs, ...] = ()
+    confirm: OnBrokers | None = None
     finding: FindingTable | None = None
     topology: Topology | None = None
     topics: tuple[Topic, ...] = ()
@@ -307,7 +329,7 @@ class Scenario:
         """Plain data with `schema_version`; `from_json` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
         del plain["recorded"], plain["blows"], plain["shown"]
-        for table in ("topology", "finding"):
+        for table in ("topology", "confirm", "finding"):
             if plain[table] is None:
                 del plain[table]
         if not self.topics:
@@ -331,8 +353,7 @@ class Scenario:
     def scenario_hash(self) -> str:
         """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
         plain = self.to_json()
-        about = ("title", "description", "expect", "broken_by", "also", "finding", "source", "overrides", "strict")
-        for key in (*about, "schema_version"):
+        for key in (*_ABOUT, "schema_version"):
             plain.pop(key, None)
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -368,6 +389,8 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
         plain["topology"] = topology_from_json(plain["topology"])
     plain["topics"] = topics_from_json(plain.get("topics", ()))
     plain["without_faults"] = tuple(plain.get("without_faults", ()))
+    if plain.get("confirm") is not None:
+        plain["confirm"] = OnBrokers(**_tuples(plain["confirm"]))
     if plain.get("finding") is not None:
         plain["finding"] = finding_from_plain(plain["finding"])
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])

@@ -322,6 +322,18 @@ class _Also(Table):
     reason: Words
 
 
+class _Confirm(Table):
+    releases: list[Annotated[str, Field(pattern=r"^[0-9]+([.][0-9]+)+$")]] = []
+    pace: Positive = 5
+    without: Words = ""
+
+    @model_validator(mode="after")
+    def _says_one(self) -> Self:
+        if bool(self.releases) == bool(self.without):
+            raise ValueError("it has either 'releases', or 'without', the reason why there are none")
+        return self
+
+
 def _fault(value: str) -> str:
     return value if value in GROUPS else fields.one_of(value, [*GROUPS, *KINDS], fields.FAULT_KIND)
 
@@ -358,6 +370,7 @@ class _Finding(Table):
     repair: RuleValue = {}
     also_by: RuleValues = {}
     not_by: RuleValues = {}
+    contradicts: list[Name] = []
     kafka: list[Annotated[str, Field(pattern=r"^\w+#\w+$")]] = []
     cause: Paragraph = ""
     upstream: Paragraph = ""
@@ -436,6 +449,7 @@ class _File(Table):
     expect: Annotated[dict[ModeName, Annotated[str, _check(fields.expectation)]], Field(min_length=1)]
     broken_by: dict[ModeName, RuleValue] = {}
     also: list[_Also] = []
+    confirm: _Confirm | None = None
     finding: _Finding | None = None
 
 
@@ -449,6 +463,7 @@ TABLES: Final[dict[str, type[Table]]] = {
     "story": _StoryLine,
     "final": _FinalLog,
     "also": _Also,
+    "confirm": _Confirm,
     "finding": _Finding,
     "needs": _Needs,
     "hunt": _Hunt,
@@ -554,8 +569,9 @@ def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
     for broker, mode in stored.get("broker_modes", {}).items():
         sections.setdefault(broker, {})["mode"] = mode
     brokers = {"count": stored["brokers"], "first": stored.get("first", 1)}
-    if stored.get("finding") is not None:
-        given["finding"] = _given(stored["finding"])
+    for table in ("confirm", "finding"):
+        if stored.get(table) is not None:
+            given[table] = _given(stored[table])
     if stored["faults"] is not None:
         given["faults"] = {
             _ms_name(name): _ms(value) if name.endswith("_us") else value for name, value in stored["faults"].items()

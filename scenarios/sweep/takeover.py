@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scenarios.sweep.store import Store
     from scenarios.sweep.units import Sweep
 
-WITHOUT: Final = ("title", "description", "finding", "source", "overrides")
+WITHOUT: Final = ("title", "description", "confirm", "finding", "source", "overrides")
 """Fields of a scenario that change no row but its replay line."""
 
 

@@ -18,6 +18,7 @@ from scenarios.campaign.campaign import Campaign
 from scenarios.campaign.record import Record
 from scenarios.campaign.runner import Runner
 from scenarios.format.catalogue import load
+from scenarios.format.findings import all_findings
 from scenarios.single.run import run_row
 from sim.errors import InputError, did_you_mean
 from sim.protocol.modes import mode as mode_named
@@ -121,11 +122,24 @@ def claims() -> tuple[Claim, ...]:
 
 
 def _claim(entry: dict[str, Any]) -> Claim:
-    evidence = tuple(
+    """A claim, with evidence of the findings that contradict it, or of their repaired modes if it is `repaired`, the
+    same sentence as if bugs were repaired.
+    """
+    evidence = _of_findings(entry["name"], entry.pop("repaired", ""), tuple(entry.pop("kinds", ())))
+    evidence += [
         Evidence(**{**one, "kinds": tuple(one["kinds"]), "settings": tuple(one.get("settings", {}).items())})
         for one in entry.pop("evidence", ())
-    )
-    return Claim(**entry, evidence=evidence)
+    ]
+    return Claim(**entry, evidence=tuple(evidence))
+
+
+def _of_findings(name: str, repaired: str, kinds: tuple[str, ...]) -> list[Evidence]:
+    found = []
+    for one in all_findings().values():
+        if (repaired or name) in one.table.contradicts:
+            mode, expected = one.kept_in if repaired else one.shown_in
+            found.append(Evidence(one.name, mode, kinds or expected))
+    return found
 
 
 def named(names: Sequence[str]) -> list[Claim]:

@@ -64,6 +64,20 @@ def test_mistakes_are_named_with_the_nearest_word(table: str, problem: str) -> N
     assert problems(table)[0].startswith(problem)
 
 
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("relases = ['4.4.0']", "f: confirm: unknown key 'relases'; did you mean 'releases'?"),
+        ("pace = 2", "f: confirm = {'pace': 2}: it has either 'releases', or 'without', the reason why there are none"),
+        ("releases = ['4.x']", "f: confirm.releases = '4.x': string should match pattern"),
+    ],
+)
+def test_mistakes_about_real_brokers_are_named(table: str, problem: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read(f"{PLAIN.partition('[confirm]')[0]}\n[confirm]\n{table}", "f")
+    assert raised.value.problems[0].startswith(problem)
+
+
 def test_a_finding_is_no_part_of_what_a_scenario_runs() -> None:
     scenario = catalogue.load("canary")
     found = replace(scenario, finding=FindingTable(number=1, text="x"))

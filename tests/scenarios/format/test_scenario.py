@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from scenarios.format import catalogue
+from scenarios.format.finding import FindingTable
 from scenarios.format.scenario import (
     SCENARIO_VERSION,
     AlsoOccurs,
     Expectation,
     FinalLog,
+    OnBrokers,
     Scenario,
     ScriptLine,
     from_json,
@@ -67,6 +69,8 @@ def test_drawn() -> None:
         {"expect": {"hw": Expectation("may-violate")}},
         {"broken_by": {"kip101": {"follower_truncation": "high-watermark"}}},
         {"also": (AlsoOccurs("divergence", ("hw",), "inside", "x"),)},
+        {"confirm": OnBrokers(("4.4.0",))},
+        {"finding": FindingTable(number=1)},
     ],
 )
 def test_hash_leaves_out_what_is_said_about_a_scenario(change: dict[str, Any]) -> None:

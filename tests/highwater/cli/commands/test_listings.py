@@ -88,7 +88,10 @@ def test_columns_are_listed(highwater: Callable[..., Call]) -> None:
     listed = highwater("columns", "--json").json
     assert listed["schema_version"] == ROWS_VERSION
     assert [entry["name"] for entry in listed["columns"]] == list(COLUMNS)
-    assert {entry["name"]: (entry["since"], entry["before"]) for entry in listed["columns"]}["batches_failed"] == (11, -1)
+    assert {entry["name"]: (entry["since"], entry["before"]) for entry in listed["columns"]}["batches_failed"] == (
+        11,
+        -1,
+    )
 
 
 def test_modes_are_listed(highwater: Callable[..., Call]) -> None:

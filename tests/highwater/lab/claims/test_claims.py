@@ -7,6 +7,7 @@ import pytest
 from highwater.lab.claims.claims import BROKEN, HELD, UNTESTED, Claim, Evidence, claims, judge, named
 from scenarios.campaign.runner import LocalRunner
 from scenarios.format.catalogue import load
+from scenarios.format.findings import all_findings
 from sim.checkers.registry import FINDINGS
 from sim.errors import InputError
 from sim.protocol.modes import MODES
@@ -30,6 +31,22 @@ def test_a_claim_names_what_would_contradict_it(claim: Claim) -> None:
         assert test.mode in MODES
         if claim.verdict == BROKEN:  # One run shows it.
             assert test.seed is not None or not load(test.scenario).drawn
+
+
+def test_findings_contradict_claims_that_there_are() -> None:
+    known = {claim.name: claim for claim in claims()}
+    for one in all_findings().values():
+        for name in one.table.contradicts:
+            assert known[name].verdict == BROKEN
+            assert one.name in {evidence.scenario for evidence in known[name].evidence}
+
+
+def test_a_sentence_as_if_bugs_were_repaired_has_the_same_scenarios_in_repaired_modes() -> None:
+    broken, repaired = named(["leo-reset", "leo-reset-repaired"])
+    assert [one.scenario for one in broken.evidence] == [one.scenario for one in repaired.evidence]
+    assert [one.mode for one in broken.evidence] == ["elr-4.3", "elr-4.3", "kip320-2.6.1"]
+    assert [one.mode for one in repaired.evidence] == ["elr-repaired", "elr-repaired", "kip320-repaired"]
+    assert {one.kinds for one in repaired.evidence} == {("committed-loss",)}
 
 
 def test_runs_say_what_is_recorded() -> None:
