@@ -1,9 +1,10 @@
 """The zoo: mutants of the protocol, each of which breaks one place that a Kafka release, or a specification, has right.
 
-A mutant is the value of `sim.protocol.rules.Rules.mutant`. The mutated place asks its `Mutation` last, in a situation
-in which the mutant acts differently, so that a run without a mutant pays nothing for it::
+A mutant is the value of `sim.protocol.rules.Rules.mutant`. The mutated place asks its `Mutation`, with the situation in
+which the mutant acts differently, or with the condition that it drops::
 
-    if follower.leo < self.hw and not self.decide.mutants.join_below_hw.differs():
+    if self.decide.mutants.read_above_hw.when(self.hw < self.log.leo):
+    if self.decide.mutants.join_below_hw.keeps(follower.leo < self.hw):
 
 Up to the first such situation a run with the mutant equals the run without it.
 """
@@ -383,8 +384,19 @@ class Mutation:
         self.differed = False
         self.watch: Callable[[int, int], None] | None = None
 
+    def when(self, situation: bool, about: int = 0, leo: int = -1) -> bool:
+        """Whether the mutant is on, in a situation in which it acts differently; see `watch` for the other arguments.
+        The place counts as executed in any situation.
+        """
+        self.took = True
+        return situation and self.differs(about, leo)
+
+    def keeps(self, condition: bool, about: int = 0, leo: int = -1) -> bool:
+        """A condition that the mutant drops; False if the mutant is on. See `when`."""
+        return not self.when(condition, about, leo) and condition
+
     def differs(self, about: int = 0, leo: int = -1) -> bool:
-        """Ask, in a situation in which the mutant acts differently, whether it is on; see `watch` for the arguments."""
+        """`when`, where the situation has been tested: the place counts as executed only in it."""
         self.took = self.differed = True
         if self.watch is not None:
             self.watch(about, leo)

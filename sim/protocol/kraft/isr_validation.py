@@ -42,12 +42,10 @@ class IsrValidation:
             return FENCED_LEADER_EPOCH
         if broker != state.leader:
             return INVALID_REQUEST
-        mutant = self._decide.mutants.alter_partition_of_earlier_partition_epoch
-        mutant.took = True
-        if wanted.partition_epoch < state.partition_epoch:
-            joining = next((member for member in wanted.isr if member not in state.isr), 0)
-            if not mutant.differs(joining):
-                return INVALID_UPDATE_VERSION
+        joining = next((member for member in wanted.isr if member not in state.isr), 0)
+        is_old = wanted.partition_epoch < state.partition_epoch
+        if self._decide.mutants.alter_partition_of_earlier_partition_epoch.keeps(is_old, joining):
+            return INVALID_UPDATE_VERSION
         if not _is_possible(wanted, state):
             return INVALID_REQUEST
         return NONE if all(self._is_eligible(member, wanted, state) for member in wanted.isr) else INELIGIBLE_REPLICA
@@ -81,10 +79,9 @@ class IsrValidation:
     def _is_accepted(self, member: int, wanted: AlterPartitionItem, state: PartitionRegistration) -> bool:
         epoch = wanted.broker_epochs.get(member, -1)
         active = self._image.is_active(member)
-        mutant = self._decide.mutants.alter_partition_of_earlier_registration
-        mutant.took = True
-        same = active and (epoch in (-1, self._image.brokers[member].broker_epoch) or mutant.differs(member))
-        if same or (member in state.isr and self._decide.holds_small_isr.yes()):
+        is_stale = active and epoch not in (-1, self._image.brokers[member].broker_epoch)
+        is_stale = self._decide.mutants.alter_partition_of_earlier_registration.keeps(is_stale, member)
+        if (active and not is_stale) or (member in state.isr and self._decide.holds_small_isr.yes()):
             return True
         return self._decide.admits_any_member.yes() or (active and self._decide.admits_live_members.yes())
 

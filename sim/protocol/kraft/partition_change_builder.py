@@ -201,20 +201,18 @@ class PartitionChangeBuilder:
         if not self._tracks_elr:
             return
         mutants = self._decide.mutants
-        mutants.elr_kept_at_min_isr.took = True
-        if len(self.isr) >= self._min_isr:
-            kept = without(self.elr, self.isr)
-            self.elr = kept if kept and mutants.elr_kept_at_min_isr.differs() else ()
+        is_enough, kept = len(self.isr) >= self._min_isr, without(self.elr, self.isr)
+        is_kept = mutants.elr_kept_at_min_isr.when(is_enough and bool(kept))
+        if is_enough:
+            self.elr = kept if is_kept else ()
             self.last_known_elr = ()
             return
         electable = [*self.elr, *without(self.state.isr, self.elr)]
         if not set(electable) <= set(self.replicas) and self._decide.drops_elr_outsiders.yes():
             electable = [broker for broker in electable if broker in self.replicas]
         unclean = self.unclean
-        if unclean:
-            mutants.elr_keeps_unclean_member.took = True
-            if not set(unclean).isdisjoint(electable) and mutants.elr_keeps_unclean_member.differs():
-                unclean = ()
+        if unclean and mutants.elr_keeps_unclean_member.when(not set(unclean).isdisjoint(electable)):
+            unclean = ()
         self.elr = self._ordered(without(without(electable, self.isr), unclean))
         known = [*electable, *without(self.last_known_elr, electable)]
         self.last_known_elr = self._ordered(without(without(known, self.isr), self.elr))
@@ -280,12 +278,10 @@ class PartitionChangeBuilder:
 
     def _is_valid(self, broker: int) -> bool:
         """Whether electing it is clean; the old ELR counts too. Kafka: PartitionChangeBuilder#isValidNewLeader."""
-        mutant = self._decide.mutants.election_outside_isr
-        mutant.took = True
-        if broker in (self.isr or self.elr):
-            return self._acceptable(broker)
+        is_member, mutant = broker in (self.isr or self.elr), self._decide.mutants.election_outside_isr
         # The directories of other brokers are looked up, and that decides a rule, only with the mutant.
-        return mutant.is_on and broker in self.state.replicas and self._acceptable(broker) and mutant.differs()
+        is_other = mutant.is_on and not is_member and broker in self.state.replicas and self._acceptable(broker)
+        return mutant.when(is_other) or (is_member and self._acceptable(broker))
 
     def _is_last_known_elected(self) -> bool:
         """Whether the last known leader may lead. Kafka: PartitionChangeBuilder#canElectLastKnownLeader."""
@@ -358,9 +354,7 @@ class PartitionChangeBuilder:
         if self._decide.plugged and self._tracks_elr:
             at = self._eligible_replicas()
             self.last_known_elr = self._decide.by_plugins(LAST_KNOWN_REPLICAS, self.last_known_elr, at)
-        mutant = self._decide.mutants.last_known_leader_forgotten
-        mutant.took = True
-        if self.last_known_elr and mutant.differs():
+        if self._decide.mutants.last_known_leader_forgotten.when(bool(self.last_known_elr)):
             self.last_known_elr = ()
 
     def _loses_last_candidate(self, leader: int) -> bool:

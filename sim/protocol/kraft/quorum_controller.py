@@ -123,9 +123,7 @@ class QuorumController(ReplicationControlManager):
         missing = self._in_missing_directories(broker, directories) if clean else []
         if missing and not self._decide.misses_directories.yes():
             missing = []
-        mutant = self._decide.mutants.unclean_registration_taken_for_clean
-        mutant.took = True
-        clean = clean or mutant.differs()
+        clean = self._decide.mutants.unclean_registration_taken_for_clean.when(not clean) or clean
         self._host.reached(probes.REGISTERED_CLEAN if clean and not missing else probes.REGISTERED_UNCLEAN)
         records = self._shutdown_changes(broker, missing, clean=clean)
         return self._commit_registration(broker, incarnation, directories, records, unclean=not clean or bool(missing))

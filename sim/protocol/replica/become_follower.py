@@ -34,9 +34,8 @@ def restarts_fetcher(decide: Decisions, leader: int, leader_epoch: int, decision
     if decide.plugged:
         at = FetcherRestart(leader, leader_epoch, decision.leader, decision.leader_epoch)
         restarts = decide.by_plugins(FETCHER_RESTART, restarts, at)
-    mutant = decide.mutants.fetch_continues_in_new_epoch
-    mutant.took = True
-    return restarts and (is_other or not mutant.differs())
+    continues = decide.mutants.fetch_continues_in_new_epoch.when(restarts and not is_other)
+    return restarts and not continues
 
 
 def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:

@@ -120,23 +120,30 @@ class Followers:
         """
         known = self.states
         self.states = {broker: FollowerState(broker, now_us, in_isr=broker in isr) for broker in brokers}
-        mutant = self._decide.mutants.leo_from_earlier_leadership
-        mutant.took = True
+        self._keep_former(isr, leads=leads)
+        if not leads:
+            return
         for broker, follower in self.states.items():
-            if not leads:
-                former = self._former.get(broker)
-                if former is not None and former.leo != UNKNOWN_LEO:
-                    counts = former.leo if broker in isr else 0  # The HW waits for members only.
-                    if mutant.differs(broker, counts):
-                        follower.leo = former.leo
-                        follower.broker_epoch = former.broker_epoch
-                continue
             follower.leader_leo_at_fetch = leo
             follower.fetch_us = now_us if follower.in_isr or self._decide.fetched_at_reelection.yes() else NEVER_US
             state = known.get(broker)
             if state is not None:
                 follower.leo = state.leo
                 follower.broker_epoch = state.broker_epoch
+
+    def _keep_former(self, isr: tuple[int, ...], *, leads: bool) -> None:
+        """Begin with what was known of the followers when the broker led before, if a mutant does so."""
+        mutant = self._decide.mutants.leo_from_earlier_leadership
+        mutant.took = True
+        if leads:
+            return
+        for broker, follower in self.states.items():
+            former = self._former.get(broker)
+            if former is None or former.leo == UNKNOWN_LEO:
+                continue
+            if mutant.differs(broker, former.leo if broker in isr else 0):  # The HW waits for members only.
+                follower.leo = former.leo
+                follower.broker_epoch = former.broker_epoch
 
     def assign(self, brokers: Iterable[int], now_us: int) -> None:
         """Change the assignment within a leader epoch. Kafka: Partition#updateAssignmentAndIsr (2.6-4.4)."""
@@ -154,15 +161,22 @@ class Followers:
         Kafka: cluster.PartitionState#maximalIsr (3.9-4.1), partition.PartitionState#maximalIsr (4.2-4.4).
         """
         isr, pending = state.isr, state.pending
+        for broker, follower in self.states.items():
+            follower.in_isr = broker in isr
+            follower.in_maximal_isr = follower.in_isr or broker in pending
+        self._narrow_maximal_isr(pending)
+
+    def _narrow_maximal_isr(self, pending: tuple[int, ...]) -> None:
+        """Do not wait for joining members, or for leaving ones, if a mutant does so."""
         mutants = self._decide.mutants
         joining, leaving = mutants.hw_without_joining_members, mutants.hw_without_leaving_members
         joining.took = leaving.took = True
+        if not pending:
+            return
         for broker, follower in self.states.items():
-            follower.in_isr = broker in isr
-            if follower.in_isr:
-                follower.in_maximal_isr = not pending or broker in pending or not leaving.differs(broker)
-            else:
-                follower.in_maximal_isr = broker in pending and not joining.differs(broker)
+            if follower.in_isr != (broker in pending):
+                mutant = leaving if follower.in_isr else joining
+                follower.in_maximal_isr = not mutant.differs(broker)
 
     def out_of_sync(self, leo: int, now_us: int) -> tuple[int, ...]:
         """ISR members that lack records and have not been caught up for longer than the allowed lag.

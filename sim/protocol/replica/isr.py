@@ -103,21 +103,28 @@ class IsrMembership:
             return False
         return follower.broker_epoch in (NO_BROKER_EPOCH, self._host.registered_epoch(follower.broker))
 
-    def may_join(self, follower: FollowerState, epoch_start: int) -> bool:
-        """Whether a follower that has reached the HW may join: it is far enough and eligible.
+    def may_join(self, follower: FollowerState, hw: int, epoch_start: int) -> bool:
+        """Whether a follower may join: it has reached the HW, and is eligible.
 
         With rule ``isr_join=leader-epoch-start`` it must reach the start offset of the leader epoch (KAFKA-7128): a new
         leader's HW may be below that, with committed records between the two.
         Kafka: Partition#canAddReplicaToIsr (3.9-4.4), Partition#isFollowerInSync (2.6-4.4).
         """
-        decide = self._decide
-        if (
-            follower.leo < epoch_start
-            and decide.joins_at_epoch_start.yes()
-            and not decide.mutants.join_below_epoch_start.differs(follower.broker, epoch_start)
-        ):
-            return False
-        return self.is_eligible(follower)
+        broker, leo, mutants = follower.broker, follower.leo, self._decide.mutants
+        below_hw = mutants.join_below_hw.keeps(leo < hw, broker, hw)
+        below_start = not below_hw and leo < epoch_start and self._decide.joins_at_epoch_start.yes()
+        below_start = mutants.join_below_epoch_start.keeps(below_start, broker, epoch_start)
+        return not (below_hw or below_start) and self.is_eligible(follower)
+
+    def joining_without_fetch(self, followers: Followers, hw: int) -> list[int]:
+        """Live followers that have not fetched in this leader epoch, if a mutant lets them join with another one."""
+        mutant = self._decide.mutants.join_without_fetch
+        mutant.took = True
+        return [
+            state.broker
+            for state in followers.states.values()
+            if state.leo == UNKNOWN_LEO and self._host.is_alive(state.broker) and mutant.differs(state.broker, hw)
+        ]
 
     def members_to_remove(self, lagging: tuple[int, ...], followers: Followers, spare: int) -> tuple[int, ...]:
         """The lagging members that have to leave: all of them.

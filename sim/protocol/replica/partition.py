@@ -42,7 +42,7 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.replica.delayed_produce import DelayedProduces
-from sim.protocol.replica.followers import UNKNOWN_LEO, Followers, FollowerState
+from sim.protocol.replica.followers import Followers, FollowerState
 from sim.protocol.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrMembership, PartitionState
 from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.readable_replica import ReadableReplica
@@ -195,9 +195,7 @@ class Partition(ReadableReplica):
             self.process.reached(probes.LEADER_RESIGNS)
             self.is_leader = False
             self.followers.forget()
-        mutant = self.decide.mutants.writes_kept_after_resignation
-        mutant.took = True
-        if self.delayed.waiting and not mutant.differs():
+        if self.decide.mutants.writes_kept_after_resignation.keeps(bool(self.delayed.waiting)):
             self.delayed.refuse()
 
     def _is_outdated(self, decision: LeaderAndIsr) -> bool:
@@ -266,9 +264,8 @@ class Partition(ReadableReplica):
                 self._answer_known(request, error, known)
                 return
         batch = self.append_new(request.first_id, request.count, self.leader_epoch, sequence)
-        mutant = self.decide.mutants.ack_before_replication
-        mutant.took = True
-        if acks_all and not (len(isr) > 1 and mutant.differs()):
+        is_early = self.decide.mutants.ack_before_replication.when(acks_all and len(isr) > 1)
+        if acks_all and not is_early:
             self.delayed.add(batch.last_offset + 1, request, batch.base_offset)
         elif acks_all or request.acks == 1:
             self.process.answer_produce(request, NONE, batch.base_offset)
@@ -292,14 +289,9 @@ class Partition(ReadableReplica):
             if whole[0] != error and not self.decide.snapshots_have_last.yes():
                 error, known = whole
         mutants = self.decide.mutants
-        mutants.gap_in_sequences_accepted.took = mutants.only_newest_batch_deduplicated.took = True
-        if error == OUT_OF_ORDER_SEQUENCE_NUMBER and mutants.gap_in_sequences_accepted.differs():
-            return NONE, None
-        if (
-            known is not None
-            and known is not producer_state_manager.latest_batches(log, sequence[0])[0]
-            and mutants.only_newest_batch_deduplicated.differs()
-        ):
+        is_newest = known is None or known is producer_state_manager.latest_batches(log, sequence[0])[0]
+        is_gap = mutants.gap_in_sequences_accepted.when(error == OUT_OF_ORDER_SEQUENCE_NUMBER)
+        if mutants.only_newest_batch_deduplicated.when(not is_newest) or is_gap:
             return NONE, None
         if error == UNKNOWN_PRODUCER_ID and takes_unknown.yes():
             taken = self.decide.takes_any_first_sequence if log.leo else self.decide.empty_log_takes_unknown
@@ -461,10 +453,8 @@ class Partition(ReadableReplica):
 
     def _waits_for_min_isr(self) -> bool:
         """Whether the HW may not advance, because the ISR is too small."""
-        mutant = self.decide.mutants.hw_ignores_min_isr
-        mutant.took = True
-        is_small = len(self.state.isr) < self.min_insync_replicas
-        return is_small and self.decide.hw_needs_min_isr.yes() and not mutant.differs()
+        waits = len(self.state.isr) < self.min_insync_replicas and self.decide.hw_needs_min_isr.yes()
+        return self.decide.mutants.hw_ignores_min_isr.keeps(waits)
 
     def _hw_by_plugins(self, candidate: int) -> int:
         """The new HW, which rule values of plug-ins may change; the present HW if it stays."""
@@ -539,11 +529,7 @@ class Partition(ReadableReplica):
         """
         if self.state.pending:
             return False
-        mutants = self.decide.mutants
-        mutants.join_below_hw.took = mutants.join_below_epoch_start.took = True
-        joins = (
-            follower.leo >= self.hw or mutants.join_below_hw.differs(follower.broker, self.hw)
-        ) and self._membership.may_join(follower, self.epoch_start)
+        joins = self._membership.may_join(follower, self.hw, self.epoch_start)
         if self.decide.plugged:
             at = IsrJoin(
                 follower.broker,
@@ -558,15 +544,8 @@ class Partition(ReadableReplica):
             joins = self.decide.by_plugins(ISR_JOIN, joins, at)
         if not joins:
             return False
-        members = {*self.state.isr, follower.broker}
-        mutants.join_without_fetch.took = True
-        for other in self.followers.states.values():
-            if (
-                other.leo == UNKNOWN_LEO
-                and self.process.is_alive(other.broker)
-                and mutants.join_without_fetch.differs(other.broker, self.hw)
-            ):
-                members.add(other.broker)
+        unfetched = self._membership.joining_without_fetch(self.followers, self.hw)
+        members = {*self.state.isr, follower.broker, *unfetched}
         return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=advances_hw)
 
     def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:

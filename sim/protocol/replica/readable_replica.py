@@ -126,9 +126,9 @@ class ReadableReplica(Replica):
         """The (epoch, end offset) in a diverging response: where the largest epoch up to that one ended."""
         epochs, leo = self.epochs, self.log.leo
         found, end_offset = epochs.end_offset_for(last_epoch, leo)
-        mutant = self.decide.mutants.end_of_next_epoch
-        mutant.took = True
-        if epochs.starts and UNDEFINED_OFFSET < end_offset <= epochs.starts[-1] and mutant.differs():
+        starts = epochs.starts
+        is_next = bool(starts) and UNDEFINED_OFFSET < end_offset <= starts[-1]
+        if self.decide.mutants.end_of_next_epoch.when(is_next):
             return found, epochs.end_offset_for(epochs.epoch_for_offset(end_offset) or 0, leo)[1]
         return found, end_offset
 
@@ -138,9 +138,8 @@ class ReadableReplica(Replica):
 
     def read_committed(self, offset: int) -> Sequence[Batch]:
         """Batches from an offset to the HW, for a consumer. Kafka: UnifiedLog#read (3.9-4.4), Log#read (0.10.2-2.6)."""
-        mutant = self.decide.mutants.read_above_hw
-        mutant.took = True
-        return self.log.read_up_to(offset, self.log.leo if self.hw < self.log.leo and mutant.differs() else self.hw)
+        above_hw = self.decide.mutants.read_above_hw.when(self.hw < self.log.leo)
+        return self.log.read_up_to(offset, self.log.leo if above_hw else self.hw)
 
     def end_offset_for(
         self, current_leader_epoch: int, epoch: int, *, with_epoch: bool, client: bool = False
@@ -192,9 +191,8 @@ class ReadableReplica(Replica):
             return OFFSET_NOT_AVAILABLE, -1
         if timestamp != LATEST:
             return NONE, self._offset_for_time(timestamp)
-        mutant = self.decide.mutants.list_offsets_above_hw
-        mutant.took = True
-        return NONE, self.log.leo if self.hw < self.log.leo and mutant.differs() else self.hw
+        above_hw = self.decide.mutants.list_offsets_above_hw.when(self.hw < self.log.leo)
+        return NONE, self.log.leo if above_hw else self.hw
 
     def start_for_replica(self) -> int:
         """Where a replica begins whose LEO is below the log start, as rule values of plug-ins decide."""

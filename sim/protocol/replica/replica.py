@@ -32,9 +32,8 @@ class Replica:
         self.name = name
         self.log = log
         self.epochs = epochs
-        mutant = decide.mutants.hw_from_leo_at_restart
-        mutant.took = True
-        self.hw = log.leo if hw < log.leo and mutant.differs() else min(max(hw, log.log_start), log.leo)
+        is_lost = decide.mutants.hw_from_leo_at_restart.when(hw < log.leo)
+        self.hw = log.leo if is_lost else min(max(hw, log.log_start), log.leo)
         self.decide = decide
         self.host = host
 
@@ -102,9 +101,7 @@ class Replica:
         if offset < log.leo:
             removed = log.truncate_to(offset)
             starts = self.epochs.starts
-            mutant = self.decide.mutants.epochs_kept_at_truncation
-            mutant.took = True
-            if starts and starts[-1] >= offset and not mutant.differs():
+            if self.decide.mutants.epochs_kept_at_truncation.keeps(bool(starts) and starts[-1] >= offset):
                 self.epochs.truncate_from_end(offset)
         else:
             removed = []
@@ -123,9 +120,7 @@ class Replica:
         removed = self.log.truncate_fully(offset)
         self.epochs.clear()
         self.host.truncated(self, removed)
-        mutant = self.decide.mutants.hw_kept_at_full_truncation
-        mutant.took = True
-        if self.hw == offset or not mutant.differs():
+        if self.decide.mutants.hw_kept_at_full_truncation.keeps(self.hw != offset):
             self.set_hw(offset)
 
     def set_hw(self, hw: int) -> bool:
@@ -156,18 +151,25 @@ class Replica:
         """
         log = self.log
         previous, self.hw = self.hw, hw if log.log_start <= hw <= log.leo else self._within_log(hw)
-        begins = min(log_start, self.hw)
-        if log_start > self.hw and self.decide.mutants.log_start_above_hw.differs():
-            begins = min(log_start, log.leo)
-        moves = begins > log.log_start
-        if moves:
-            self.decide.mutants.log_start_above_hw.took = True
-            log.advance_start(begins)
-            self.epochs.truncate_from_start(begins)
+        moves = log_start > log.log_start and self._increment_log_start(log_start)
         if self.hw != previous:
             self.host.hw_moved(self, previous)
         if moves:
             self.host.log_start_moved(self)
+
+    def _increment_log_start(self, offset: int) -> bool:
+        """Advance the log start, if the HW lets it; returns whether it moves.
+
+        Kafka: UnifiedLog#maybeIncrementLogStartOffset (3.9-4.4), Log#maybeIncrementLogStartOffset (1.1-2.6).
+        """
+        log = self.log
+        is_ahead = self.decide.mutants.log_start_above_hw.when(offset > self.hw)
+        begins = min(offset, log.leo if is_ahead else self.hw)
+        if begins <= log.log_start:
+            return False
+        log.advance_start(begins)
+        self.epochs.truncate_from_start(begins)
+        return True
 
     def _within_log(self, hw: int) -> int:
         log = self.log

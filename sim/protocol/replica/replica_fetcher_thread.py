@@ -504,9 +504,7 @@ class ReplicaFetcherThread:
             if error:
                 self._on_error(fetch, name, error, epoch, now_us)
             elif diverging:
-                mutant = self._decide.mutants.hw_of_diverging_response
-                mutant.took = True
-                if replica.hw < hw and mutant.differs():
+                if self._decide.mutants.hw_of_diverging_response.when(replica.hw < hw):
                     replica.set_hw(hw)
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
             elif is_told and (not batches or self._append(name, replica, batches)):

@@ -404,10 +404,9 @@ class ElectPreferred(ElectLeader):
         """See `UpdateState.change`."""
         electable = self.electable(state, registry, decide)
         choice = election.preferred(state.replicas, state.isr, electable)
-        mutant = decide.mutants.preferred_leader_outside_isr
-        mutant.took = True
         head = state.replicas[0]
-        if choice is None and head not in state.isr and head in self.willing() and mutant.differs():
+        is_outside = choice is None and head not in state.isr and head in self.willing()
+        if decide.mutants.preferred_leader_outside_isr.when(is_outside):
             choice = head, state.isr
         if choice is None or (choice[0] == state.leader and not decide.elects_preferred_again.yes()):
             reached(probes.PREFERRED_UNFIT)
