@@ -317,6 +317,7 @@ TYPES_IN_CIRCLES = (
         "isr",
         "partition",
         "partition_host",
+        "plugin_points",
         "readable_replica",
         "replica",
     ),

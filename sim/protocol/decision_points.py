@@ -1,11 +1,10 @@
 """Decision points: decisions of the protocol that a rule value of a plug-in may take, each by a function.
 
 A function gets the answer of Highwater's own values and the situation, and returns its own answer, of the same type. It
-must be pure: the answer depends on its arguments only. The protocol asks where `Decisions.plugged` is set, so that a
-run without plug-ins pays for the look at one flag::
+must be pure: the answer depends on its arguments only. At each point the protocol calls a function that looks at the
+situation only if `Decisions.plugged` is set, so that a run without plug-ins pays for one call::
 
-    if self.decide.plugged:
-        answer = self.decide.by_plugins(TRUNCATION, answer, Truncation(...))
+    candidate = plugin_points.high_watermark(self, candidate)
 """
 
 from __future__ import annotations

@@ -58,19 +58,25 @@ class IsrValidation:
         accepted = self._is_accepted(member, wanted, state)
         if accepted and member not in state.isr and self._is_offline(member, state):
             accepted = not self._decide.refuses_offline_replica.yes()
-        if self._decide.plugged:
-            registration = self._image.brokers.get(member)
-            at = IsrAccepted(
-                member,
-                self._image.is_active(member),
-                -1 if registration is None else registration.broker_epoch,
-                wanted.broker_epochs.get(member, -1),
-                state.isr,
-                wanted.isr,
-                state.leader,
-            )
-            accepted = self._decide.by_plugins(ISR_ACCEPTED, accepted, at)
-        return accepted
+        return self._acceptance_by_plugins(member, wanted, state, accepted)
+
+    def _acceptance_by_plugins(
+        self, member: int, wanted: AlterPartitionItem, state: PartitionRegistration, accepted: bool
+    ) -> bool:
+        """`_is_eligible`, as rule values of plug-ins decide."""
+        if not self._decide.plugged:
+            return accepted
+        registration = self._image.brokers.get(member)
+        at = IsrAccepted(
+            member,
+            self._image.is_active(member),
+            -1 if registration is None else registration.broker_epoch,
+            wanted.broker_epochs.get(member, -1),
+            state.isr,
+            wanted.isr,
+            state.leader,
+        )
+        return self._decide.by_plugins(ISR_ACCEPTED, accepted, at)
 
     def _is_offline(self, member: int, state: PartitionRegistration) -> bool:
         """Whether a replica's log directory is known to have failed."""

@@ -136,11 +136,8 @@ class PartitionChangeBuilder:
         self._complete_reassignment()
         shrinks = len(self.isr) < self._min_isr and bool(without(state.isr, self.isr))
         self._populate_elr()
-        if self._decide.plugged and self._tracks_elr:
-            self.elr = self._decide.by_plugins(ELIGIBLE_REPLICAS, self.elr, self._eligible_replicas())
-        leader, unclean, probe = self.elect()
-        if self._decide.plugged:
-            leader, unclean, probe = self._elect_by_plugins(leader, unclean=unclean, probe=probe)
+        self.elr = self._elr_by_plugins(ELIGIBLE_REPLICAS, self.elr)
+        leader, unclean, probe = self._election_by_plugins(self.elect())
         bumps = leader != state.leader
         if bumps:
             self._change_rules.reached(probe)
@@ -186,10 +183,7 @@ class PartitionChangeBuilder:
         }
         change_rules = self._change_rules
         done = self._decide.reassignment_completes.pick(completes)
-        if self._decide.plugged:
-            at = Reassignment(replicas, self.adding, self.removing, isr, self._min_isr)
-            done = self._decide.by_plugins(REASSIGNMENT_COMPLETES, done, at)
-        if done:
+        if self._completion_by_plugins(replicas, isr, done):
             change_rules.reached(probes.REASSIGNMENT_DONE)
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
         elif completes["adding-in-isr"]:
@@ -243,38 +237,6 @@ class PartitionChangeBuilder:
                 if self._acceptable(broker):
                     return ElectionResult(broker, unclean=True, probe=probes.ELECTED_UNCLEAN)
         return NOBODY
-
-    def _elect_by_plugins(self, leader: int, *, unclean: bool, probe: int) -> ElectionResult:
-        """The leader, as rule values of plug-ins decide."""
-        state = self.state
-        # Kafka would look up the directory of a broker that is no replica yet, and fail.
-        own = state.replicas
-        candidates = tuple([broker for broker in self.replicas if broker in own and self._acceptable(broker)])
-        at = Election(
-            state.leader,
-            self.replicas,
-            candidates,
-            self.isr,
-            self.elr,
-            state.last_known_elr,
-            self.election in (UNCLEAN, DESIGNATED),
-            self._min_isr,
-        )
-        elected = self._decide.by_plugins(LEADER, leader, at)
-        if elected == leader:
-            return ElectionResult(leader, unclean=unclean, probe=probe)
-        if elected == NO_LEADER:
-            return NOBODY
-        if elected in (self.isr or self.elr):
-            probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
-            return ElectionResult(elected, unclean=False, probe=probe)
-        return ElectionResult(elected, unclean=True, probe=probes.ELECTED_UNCLEAN)
-
-    def _eligible_replicas(self) -> EligibleReplicas:
-        state = self.state
-        return EligibleReplicas(
-            state.isr, state.elr, self.isr, self.replicas, self.unclean, state.leader, self._min_isr
-        )
 
     def _is_valid(self, broker: int) -> bool:
         """Whether electing it is clean; the old ELR counts too. Kafka: PartitionChangeBuilder#isValidNewLeader."""
@@ -351,9 +313,7 @@ class PartitionChangeBuilder:
         )
         if self._tracks_elr and self._loses_last_candidate(leader) and self._decide.remembers_last_candidate.yes():
             self.last_known_elr = state.isr or state.elr
-        if self._decide.plugged and self._tracks_elr:
-            at = self._eligible_replicas()
-            self.last_known_elr = self._decide.by_plugins(LAST_KNOWN_REPLICAS, self.last_known_elr, at)
+        self.last_known_elr = self._elr_by_plugins(LAST_KNOWN_REPLICAS, self.last_known_elr)
         if self._decide.mutants.last_known_leader_forgotten.when(bool(self.last_known_elr)):
             self.last_known_elr = ()
 
@@ -384,6 +344,50 @@ class PartitionChangeBuilder:
             directories=self.directories,
         )
         return after if bumps or content(after) != content(state) else None
+
+    # Decision points of plug-ins.
+
+    def _completion_by_plugins(self, replicas: Replicas, isr: Replicas, done: bool) -> bool:
+        """Whether a reassignment completes with these replicas and this ISR."""
+        if not self._decide.plugged:
+            return done
+        at = Reassignment(replicas, self.adding, self.removing, isr, self._min_isr)
+        return self._decide.by_plugins(REASSIGNMENT_COMPLETES, done, at)
+
+    def _elr_by_plugins(self, point: str, elr: Replicas) -> Replicas:
+        """The ELR, or the last known ELR."""
+        if not (self._decide.plugged and self._tracks_elr):
+            return elr
+        state = self.state
+        at = EligibleReplicas(state.isr, state.elr, self.isr, self.replicas, self.unclean, state.leader, self._min_isr)
+        return self._decide.by_plugins(point, elr, at)
+
+    def _election_by_plugins(self, elected: ElectionResult) -> ElectionResult:
+        """The leader."""
+        if not self._decide.plugged:
+            return elected
+        state = self.state
+        # Kafka would look up the directory of a broker that is no replica yet, and fail.
+        own = state.replicas
+        at = Election(
+            state.leader,
+            self.replicas,
+            tuple([broker for broker in self.replicas if broker in own and self._acceptable(broker)]),
+            self.isr,
+            self.elr,
+            state.last_known_elr,
+            self.election in (UNCLEAN, DESIGNATED),
+            self._min_isr,
+        )
+        leader = self._decide.by_plugins(LEADER, elected.leader, at)
+        if leader == elected.leader:
+            return elected
+        if leader == NO_LEADER:
+            return NOBODY
+        if leader in (self.isr or self.elr):
+            probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
+            return ElectionResult(leader, unclean=False, probe=probe)
+        return ElectionResult(leader, unclean=True, probe=probes.ELECTED_UNCLEAN)
 
     def _ordered(self, brokers: Iterable[int]) -> Replicas:
         """Brokers in assignment order; those outside it last."""

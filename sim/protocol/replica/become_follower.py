@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.decision_points import FETCHER_RESTART, FetcherRestart
+from sim.protocol.replica import plugin_points
 
 if TYPE_CHECKING:
     from sim.protocol.decisions import Decisions
@@ -31,9 +31,7 @@ def restarts_fetcher(decide: Decisions, leader: int, leader_epoch: int, decision
             "newer-epoch": decision.leader_epoch > leader_epoch,
         }
     )
-    if decide.plugged:
-        at = FetcherRestart(leader, leader_epoch, decision.leader, decision.leader_epoch)
-        restarts = decide.by_plugins(FETCHER_RESTART, restarts, at)
+    restarts = plugin_points.fetcher_restart(decide, leader, leader_epoch, decision, restarts)
     continues = decide.mutants.fetch_continues_in_new_epoch.when(restarts and not is_other)
     return restarts and not continues
 

@@ -9,31 +9,19 @@ from typing import TYPE_CHECKING, Final
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
-from sim.protocol.decision_points import (
-    END_OFFSET_HIDDEN,
-    EPOCH_RECORDED,
-    HIGH_WATERMARK,
-    ISR_JOIN,
-    ISR_LEAVE,
-    REPLICA_START,
-    EndOffsetHidden,
-    EpochRecorded,
-    Follower,
-    HighWatermark,
-    IsrJoin,
-    IsrLeave,
-    ReplicaStart,
-)
 from sim.protocol.decisions import Decisions
 from sim.protocol.log import producer_state_manager
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
+    EARLIEST,
+    LATEST,
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NONE,
     NOT_ENOUGH_REPLICAS,
     NOT_LEADER_OR_FOLLOWER,
+    OFFSET_NOT_AVAILABLE,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_PRODUCER_ID,
@@ -41,6 +29,7 @@ from sim.protocol.messages import (
     Position,
     ProduceRequest,
 )
+from sim.protocol.replica import plugin_points
 from sim.protocol.replica.delayed_produce import DelayedProduces
 from sim.protocol.replica.followers import Followers, FollowerState
 from sim.protocol.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrMembership, PartitionState
@@ -70,6 +59,7 @@ class Partition(ReadableReplica):
     Attributes:
         state: the ISR and its pending change.
         followers: the other replicas, while this broker leads.
+        membership: decides which of them may join the ISR.
         delayed: writes that wait for the HW.
         min_insync_replicas: effective ``min.insync.replicas`` (rules ``min_isr_cap`` and ``isr_response``).
         answered_min_isr: that of the controller, with an ISR which the leader knows from a response to AlterPartition
@@ -80,13 +70,13 @@ class Partition(ReadableReplica):
 
     __slots__ = (
         "_configured_min_isr",
-        "_membership",
         "answered_min_isr",
         "broker",
         "cached",
         "delayed",
         "followers",
         "leader",
+        "membership",
         "min_insync_replicas",
         "partition_epoch",
         "process",
@@ -118,7 +108,7 @@ class Partition(ReadableReplica):
         self.state = PartitionState()
         self.followers = Followers(lag_us, decide)
         self.delayed = DelayedProduces(host)
-        self._membership = IsrMembership(decide, host)
+        self.membership = IsrMembership(decide, host)
         self.cached: list[CachedPartition] = []
 
     def note_change(self) -> None:
@@ -152,11 +142,7 @@ class Partition(ReadableReplica):
                 leads = False
             self.leader_epoch = decision.leader_epoch
             self.epoch_start = self.log.leo
-            records = self.decide.records_epoch_at_election.yes()
-            if self.decide.plugged:
-                at = EpochRecorded(self.leader_epoch, self.log.leo, self.hw, tuple(self.epochs.entries))
-                records = self.decide.by_plugins(EPOCH_RECORDED, records, at)
-            if records:
+            if plugin_points.epoch_recorded(self, self.decide.records_epoch_at_election.yes()):
                 self.epochs.assign(self.leader_epoch, self.log.leo)
             self.followers.begin_epoch(others, decision.isr, self.log.leo, now_us, leads=leads)
         else:
@@ -441,13 +427,12 @@ class Partition(ReadableReplica):
         lag_us = self.followers.lag_us
         for state in self.followers.states.values():
             if state.leo < candidate and (
-                state.in_maximal_isr or (now_us - state.caught_up_us <= lag_us and self._membership.is_eligible(state))
+                state.in_maximal_isr or (now_us - state.caught_up_us <= lag_us and self.membership.is_eligible(state))
             ):
                 candidate = state.leo
         if candidate > self.hw and self._waits_for_min_isr():
             candidate = self.hw
-        if self.decide.plugged:
-            candidate = self._hw_by_plugins(max(candidate, self.hw))
+        candidate = plugin_points.high_watermark(self, candidate)
         if candidate > self.hw and self.set_hw(candidate):
             self._complete_writes()
 
@@ -456,35 +441,6 @@ class Partition(ReadableReplica):
         waits = len(self.state.isr) < self.min_insync_replicas and self.decide.hw_needs_min_isr.yes()
         return self.decide.mutants.hw_ignores_min_isr.keeps(waits)
 
-    def _hw_by_plugins(self, candidate: int) -> int:
-        """The new HW, which rule values of plug-ins may change; the present HW if it stays."""
-        at = HighWatermark(
-            self.hw,
-            self.log.leo,
-            self._seen_followers(),
-            self.state.isr,
-            self.state.pending,
-            self.min_insync_replicas,
-            self.epoch_start,
-        )
-        return self.decide.by_plugins(HIGH_WATERMARK, candidate, at)
-
-    def _seen_followers(self) -> tuple[Follower, ...]:
-        return tuple(
-            [
-                Follower(state.broker, state.leo, state.in_isr, state.in_maximal_isr)
-                for state in self.followers.states.values()
-            ]
-        )
-
-    def start_for_replica(self) -> int:
-        start, hw = self.log.log_start, self.hw
-        return self.decide.by_plugins(REPLICA_START, start, ReplicaStart(start, hw, self.log.leo))
-
-    def hides_end_offset(self, *, hides: bool) -> bool:
-        at = EndOffsetHidden(self.hw, self.log.leo, self.epoch_start, self.state.isr, self.min_insync_replicas)
-        return self.decide.by_plugins(END_OFFSET_HIDDEN, hides, at)
-
     def set_min_isr(self, value: int) -> None:
         """Apply a change of ``min.insync.replicas``, which does not advance the HW.
 
@@ -492,6 +448,42 @@ class Partition(ReadableReplica):
         """
         self._configured_min_isr = value
         self._find_min_isr()
+
+    # Offsets.
+
+    def list_offset(self, timestamp: int, current_leader_epoch: int, *, replica: bool) -> tuple[str, int]:
+        """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard).
+
+        A record's time is its id: the result is the offset of the first readable record from that time on, or -1.
+        Kafka: Partition#fetchOffsetForTimestamp (2.6-4.4).
+        """
+        error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=not replica)
+        if not error and not self.is_leader:
+            error = NOT_LEADER_OR_FOLLOWER
+        if error:
+            return error, -1
+        if timestamp == EARLIEST:
+            return NONE, plugin_points.replica_start(self, self.log.log_start) if replica else self.log.log_start
+        if replica:
+            return NONE, self.log.leo
+        hides = self.hw < self.epoch_start and self.decide.guards_list_offsets.yes()
+        if plugin_points.end_offset_hidden(self, hides):
+            return OFFSET_NOT_AVAILABLE, -1
+        if timestamp != LATEST:
+            return NONE, self._offset_for_time(timestamp)
+        above_hw = self.decide.mutants.list_offsets_above_hw.when(self.hw < self.log.leo)
+        return NONE, self.log.leo if above_hw else self.hw
+
+    def _offset_for_time(self, timestamp: int) -> int:
+        """Kafka: UnifiedLog#fetchOffsetByTimestamp (3.9-4.4), Log#fetchOffsetByTimestamp (2.6),
+        Log#fetchOffsetsByTimestamp (0.10.2-2.0).
+        """
+        for batch in self.log.batches:
+            newest = batch.first_id + batch.count - 1
+            if newest >= timestamp:
+                offset = max(batch.base_offset + max(timestamp - batch.first_id, 0), self.log.log_start)
+                return offset if offset < self.hw else -1
+        return -1
 
     # The ISR.
 
@@ -510,10 +502,8 @@ class Partition(ReadableReplica):
         lagging = self.followers.out_of_sync(self.log.leo, now_us)
         if lagging:
             spare = len(state.isr) - self.min_insync_replicas
-            leaving = self._membership.members_to_remove(lagging, self.followers, spare)
-            if self.decide.plugged:
-                seen = IsrLeave(lagging, self._seen_followers(), state.isr, self.min_insync_replicas)
-                leaving = self.decide.by_plugins(ISR_LEAVE, leaving, seen)
+            leaving = self.membership.members_to_remove(lagging, self.followers, spare)
+            leaving = plugin_points.isr_leave(self, lagging, leaving)
             if leaving:
                 self._propose(tuple(broker for broker in state.isr if broker not in leaving), advances_hw=True)
 
@@ -529,22 +519,10 @@ class Partition(ReadableReplica):
         """
         if self.state.pending:
             return False
-        joins = self._membership.may_join(follower, self.hw, self.epoch_start)
-        if self.decide.plugged:
-            at = IsrJoin(
-                follower.broker,
-                follower.leo,
-                self._membership.is_eligible(follower),
-                self.epoch_start,
-                self.hw,
-                self.log.leo,
-                self.state.isr,
-                self.min_insync_replicas,
-            )
-            joins = self.decide.by_plugins(ISR_JOIN, joins, at)
-        if not joins:
+        joins = self.membership.may_join(follower, self.hw, self.epoch_start)
+        if not plugin_points.isr_join(self, follower, joins):
             return False
-        unfetched = self._membership.joining_without_fetch(self.followers, self.hw)
+        unfetched = self.membership.joining_without_fetch(self.followers, self.hw)
         members = {*self.state.isr, follower.broker, *unfetched}
         return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=advances_hw)
 

@@ -11,13 +11,10 @@ from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     AGREES,
     DIVERGING_EPOCH,
-    EARLIEST,
-    LATEST,
     LOG_TRUNCATION,
     NO_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
-    OFFSET_NOT_AVAILABLE,
     OFFSET_OUT_OF_RANGE,
     UNSUPPORTED_VERSION,
     Diverging,
@@ -168,47 +165,3 @@ class ReadableReplica(Replica):
         if end_offset != UNDEFINED_OFFSET and (client or found != epoch):
             names.note()  # A follower learns nothing from the epoch it requested, which is its latest.
         return NONE, found if with_epoch and names.answer else -1, end_offset
-
-    def list_offset(self, timestamp: int, current_leader_epoch: int, *, replica: bool) -> tuple[str, int]:
-        """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard).
-
-        A record's time is its id: the result is the offset of the first readable record from that time on, or -1.
-        Kafka: Partition#fetchOffsetForTimestamp (2.6-4.4).
-        """
-        error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=not replica)
-        if not error and not self.is_leader:
-            error = NOT_LEADER_OR_FOLLOWER
-        if error:
-            return error, -1
-        if timestamp == EARLIEST:
-            return NONE, self.start_for_replica() if replica and self.decide.plugged else self.log.log_start
-        if replica:
-            return NONE, self.log.leo
-        hides = self.hw < self.epoch_start and self.decide.guards_list_offsets.yes()
-        if self.decide.plugged:
-            hides = self.hides_end_offset(hides=hides)
-        if hides:
-            return OFFSET_NOT_AVAILABLE, -1
-        if timestamp != LATEST:
-            return NONE, self._offset_for_time(timestamp)
-        above_hw = self.decide.mutants.list_offsets_above_hw.when(self.hw < self.log.leo)
-        return NONE, self.log.leo if above_hw else self.hw
-
-    def start_for_replica(self) -> int:
-        """Where a replica begins whose LEO is below the log start, as rule values of plug-ins decide."""
-        return self.log.log_start
-
-    def hides_end_offset(self, *, hides: bool) -> bool:
-        """Whether ListOffsets gets OFFSET_NOT_AVAILABLE, as rule values of plug-ins decide."""
-        return hides
-
-    def _offset_for_time(self, timestamp: int) -> int:
-        """Kafka: UnifiedLog#fetchOffsetByTimestamp (3.9-4.4), Log#fetchOffsetByTimestamp (2.6),
-        Log#fetchOffsetsByTimestamp (0.10.2-2.0).
-        """
-        for batch in self.log.batches:
-            newest = batch.first_id + batch.count - 1
-            if newest >= timestamp:
-                offset = max(batch.base_offset + max(timestamp - batch.first_id, 0), self.log.log_start)
-                return offset if offset < self.hw else -1
-        return -1

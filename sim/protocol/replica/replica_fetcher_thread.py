@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
-from sim.protocol.decision_points import BY_EPOCH, BY_FETCH, BY_HW, FALLS_BACK, OUT_OF_RANGE, TRUNCATION, Truncation
+from sim.protocol.decision_points import BY_EPOCH, BY_FETCH, BY_HW, FALLS_BACK, OUT_OF_RANGE
 from sim.protocol.decisions import Decision, Decisions
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from sim.protocol.log.log import UnexpectedAppendOffsetError
@@ -43,6 +43,7 @@ from sim.protocol.messages import (
     Position,
     topic_partition,
 )
+from sim.protocol.replica import plugin_points
 from sim.protocol.replica.fetch_session_handler import FetchSessionHandler
 from sim.protocol.replica.partition_fetch_state import (
     ASKS,
@@ -391,7 +392,6 @@ class ReplicaFetcherThread:
                 offset, complete = truncation_state(
                     replica.epochs, replica.log.leo, fetch.fetch_offset, epoch, end_offset
                 )
-                fetch.fetch_offset = offset
                 self._truncate(fetch, offset, complete=complete, cause=BY_EPOCH, epoch=epoch, end_offset=end_offset)
         self._asked = True
         self.step(now_us)
@@ -425,36 +425,20 @@ class ReplicaFetcherThread:
 
         Kafka: AbstractFetcherThread#doTruncate (2.6-4.4), AbstractFetcherThread#truncate (2.6-4.4).
         """
-        if self._decide.plugged:
-            offset, complete = self._by_plugins(fetch, offset, cause, epoch, end_offset, complete=complete)
+        replica = fetch.replica
+        offset, complete = plugin_points.truncation(
+            replica, fetch.leader_epoch, cause, epoch, end_offset, (offset, complete)
+        )
+        if cause == BY_EPOCH:
+            fetch.fetch_offset = offset
         try:
-            fetch.replica.truncate_to(offset)
+            replica.truncate_to(offset)
         except OSError:
-            self._give_up(fetch.replica.name)
+            self._give_up(replica.name)
             return False
         if complete:
             self._complete_truncation(fetch)
         return True
-
-    def _by_plugins(
-        self, fetch: PartitionFetchState, offset: int, cause: str, epoch: int, end_offset: int, *, complete: bool
-    ) -> tuple[int, bool]:
-        """Offset and completeness of a truncation, which rule values of plug-ins may change."""
-        replica = fetch.replica
-        at = Truncation(
-            cause,
-            replica.log.leo,
-            replica.hw,
-            replica.log.log_start,
-            fetch.leader_epoch,
-            tuple(replica.epochs.entries),
-            epoch,
-            end_offset,
-        )
-        answer = self._decide.by_plugins(TRUNCATION, (offset, complete), at)
-        if answer != (offset, complete) and cause == BY_EPOCH:
-            fetch.fetch_offset = answer[0]
-        return answer
 
     def _complete_truncation(self, fetch: PartitionFetchState) -> None:
         """Complete truncation; a later one in this leader epoch counts its rounds from 0.

@@ -370,15 +370,16 @@ class ElectOffline(ElectLeader):
         choice = election.offline(state.replicas, state.isr, self.electable(state, registry, decide))
         if choice is None and self.unclean:
             choice = election.offline(state.replicas, (), self.willing(), unclean=True)
-        if decide.plugged:
-            choice = self._by_plugins(state, choice, decide)
+        choice = self._election_by_plugins(state, choice, decide)
         reached(_outcome(state, choice))
         return choice and (*choice, state.replicas)
 
-    def _by_plugins(
+    def _election_by_plugins(
         self, state: LeaderAndIsr, choice: election.ElectionResult, decide: Decisions
     ) -> election.ElectionResult:
         """The result of an election for an offline partition, as rule values of plug-ins decide."""
+        if not decide.plugged:
+            return choice
         willing = tuple(self.willing())
         leader = 0 if choice is None else choice[0]
         candidates = tuple([broker for broker in state.replicas if broker in willing])
