@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.document.blocks import Line, Table
+from reports.document.page import blocks_as_html
 from reports.evidence import shrunk_run
 from reports.evidence.story import head
-from reports.formatting import percent, plain, seconds, side
+from reports.formatting import percent, seconds, side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from reports.analysis.compare import Comparison
+    from reports.document.blocks import Block
     from reports.evidence.narrative import Sentence
     from scenarios.shrinking import shrink
     from scenarios.shrinking.case import Case
@@ -25,21 +27,6 @@ if TYPE_CHECKING:
 
 
 FIGURES: Final = ("kind", "k", "n", "rate", "low", "high", "inside", "outside")
-
-
-def shown(text: object) -> str:
-    """A text for HTML."""
-    return escape(plain(str(text)))
-
-
-def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    first = "".join(f"<th>{shown(header)}</th>" for header in headers)
-    body = "".join(f"<tr>{''.join(f'<td>{shown(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _lines(lines: Iterable[str]) -> str:
-    return "".join(f"<p>{shown(line)}</p>" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +70,15 @@ class Run:
         """The steps of the protocol, in order."""
         return [dict(step) for step in self.result.trace or ()]
 
-    def _repr_html_(self) -> str:
-        lines = _lines(head(self.row))
+    def blocks(self) -> Iterator[Block]:
+        """The outcome, and the violations."""
+        yield from map(Line, head(self.row))
         found = [(one["kind"], side(one["inside"]), seconds(one["at_us"]), one["detail"]) for one in self.violations]
-        return lines + (_table(["kind", "promise", "at", "detail"], found) if found else "")
+        if found:
+            yield Table(["kind", "promise", "at", "detail"], found)
+
+    def _repr_html_(self) -> str:
+        return blocks_as_html(self.blocks())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +93,7 @@ class Swept:
             (one["scenario"], one["mode"], one["runs"], one["verdicts"]["violation"], percent(one["inside_share"]))
             for one in self.summary["results"]
         ]
-        return _table(["scenario", "mode", "runs", "violations", "tolerated"], rows)
+        return blocks_as_html([Table(["scenario", "mode", "runs", "violations", "tolerated"], rows)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +140,16 @@ class Comparisons:
                 drawn.append(Drawing(plots.alone(plots.rates(groups, kinds, inside=inside))))
         return drawn
 
-    def _repr_html_(self) -> str:
+    def blocks(self) -> Iterator[Block]:
+        """Each comparison's answer, and the rates."""
         from reports.analysis.sentences import RATE, in_order, rate_cells
 
-        parts = []
         for part, said in zip(self.parts, self.said, strict=True):
             rows = [(group.name, rate.kind, *rate_cells(rate)) for group in in_order(part) for rate in group.rates]
-            parts.append(f"<p>{shown(said)}</p>{_table([part.by, 'kind', *RATE], rows)}")
-        return "".join(parts)
+            yield from (Line(said), Table([part.by, "kind", *RATE], rows, RATE))
+
+    def _repr_html_(self) -> str:
+        return blocks_as_html(self.blocks())
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +170,7 @@ class Shrunk:
         return f"{shrunk_run.sizes(self.found)}. {shrunk_run.cause(self.found)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{shown(self.said)}</p>{self.run._repr_html_()}"
+        return blocks_as_html([Line(self.said), *self.run.blocks()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +191,20 @@ class Explanation:
     curve: Curve
     necessary: Necessity
 
-    def _repr_html_(self) -> str:
+    def blocks(self) -> Iterator[Block]:
+        """The story, what is necessary for the violation, when it became likely, and what would have prevented it."""
         from reports.drawing import explanation_text
 
-        story = _table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in self.story])
+        yield Line(self.shrunk.said)
+        yield Table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in self.story])
         takes, hidden = explanation_text.rows(self.necessary, explanation_text.MOST)
-        needs = _table(["at", "necessary", ""], takes) + _lines(explanation_text.tried(self.necessary, hidden))
-        turn = _lines(explanation_text.turn(self.curve, self.shrunk.found.symptom.kind))
-        shares = _table(explanation_text.SHARES, explanation_text.shares(self.curve))
+        yield Table(["at", "necessary", ""], takes)
+        yield from map(Line, explanation_text.tried(self.necessary, hidden))
+        yield from map(Line, explanation_text.turn(self.curve, self.shrunk.found.symptom.kind))
+        yield Table(explanation_text.SHARES, explanation_text.shares(self.curve))
         kept = [one.told for one in self.remedies if one.keeps and one.decides]
         header = ["what would have prevented it", "change", "what to do"]
-        cure = _table(header, kept) if kept else "<p>No single change prevents it.</p>"
-        return f"<p>{shown(self.shrunk.said)}</p>{story}{needs}{turn}{shares}{cure}"
+        yield Table(header, kept) if kept else Line("No single change prevents it.")
+
+    def _repr_html_(self) -> str:
+        return blocks_as_html(self.blocks())

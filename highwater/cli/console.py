@@ -10,17 +10,23 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
-from reports.formatting import plain
+from reports.document import escape
+from reports.document.blocks import Commands, Heading, Items, Line, Text
+from reports.document.blocks import Table as TableBlock
+from reports.document.markdown import blocks_as_markdown
 from scenarios.redaction import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rich.console import Console
     from rich.table import Table
+
+    from reports.document.blocks import Block
 
 STYLES: Final = {
     "ok": "green",
@@ -36,6 +42,9 @@ STYLES: Final = {
 WIDTH_OFF_TERMINAL: Final = 120
 """Width of tables in files and pipes if COLUMNS is not set."""
 UNLIMITED: Final = 10_000
+WIDTH: Final = 80
+"""Width at which paragraphs are wrapped."""
+MARKDOWN: Final = "markdown"
 SHORT: Final = 24
 """A column of cells up to this long is not wrapped."""
 
@@ -47,12 +56,14 @@ class Ui:
     quiet: bool = False
     verbose: bool = False
     color: str = "auto"
+    _has_begun: bool = field(default=False, init=False)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print one line of the result; it is never wrapped, so that commands in it can be copied."""
-        from rich.text import Text
+        from rich.text import Text as Words
 
-        self._console(sys.stdout).print(Text(plain(text), style), soft_wrap=True)
+        self._has_begun = True
+        self._console(sys.stdout).print(Words(escape.terminal(text), style), soft_wrap=True)
 
     def text(self, text: str) -> None:
         """Print the content of a file as it is."""
@@ -63,16 +74,43 @@ class Ui:
         for text in texts:
             self.line(text)
 
-    def section(self, title: str) -> None:
-        """Print the heading of a part of the result, after an empty line."""
-        self.line()
-        self.line(title, style="bold")
+    def show(self, blocks: Iterable[Block], form: str = "text") -> None:
+        """Print blocks as they come, as text or, if `form` is "markdown", as Markdown.
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str] = ()) -> None:
-        """Print a table; None is shown as ``-``, and columns titled as in `numbers` are aligned to the right."""
+        As text, an empty line is above each heading that does not begin the output.
+        """
+        if form == MARKDOWN:
+            self.text(blocks_as_markdown(blocks))
+            return
+        for block in blocks:
+            if isinstance(block, Heading):
+                self._section(block.text, is_apart=self._has_begun)
+            elif isinstance(block, Text):
+                self._wrapped(block.text, "")
+            elif isinstance(block, Line):
+                self.line(block.text, block.style)
+            elif isinstance(block, Items):
+                for text in block.texts:
+                    self._wrapped(text, "  ")
+            elif isinstance(block, Commands):
+                self.lines(f"  {line}" for line in block.lines)
+            elif isinstance(block, TableBlock):
+                self._section(block.caption, is_apart=block.apart)
+                self._table(block)
+
+    def _section(self, title: str, *, is_apart: bool) -> None:
+        if is_apart:
+            self.line()
+        if title:
+            self.line(title, style="bold")
+
+    def _wrapped(self, text: str, indent: str) -> None:
+        self.lines(wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+
+    def _table(self, shown: TableBlock) -> None:
         from rich.console import ConsoleDimensions
 
-        console, table = self._console(sys.stdout), _table(headers, rows, numbers)
+        console, table = self._console(sys.stdout), _table(shown)
         needed = console.measure(table, options=console.options.update(max_width=UNLIMITED)).minimum
         # Rather a line that the terminal wraps than a word cut short. (On a dumb one, rich heeds no width alone.)
         console.size = ConsoleDimensions(max(console.width, needed), console.height)
@@ -95,10 +133,10 @@ class Ui:
 
     def warn(self, text: str) -> None:
         """Print a warning on stderr."""
-        from rich.text import Text
+        from rich.text import Text as Words
 
         try:
-            self.stderr().print(Text(plain(text)), soft_wrap=True)
+            self.stderr().print(Words(escape.terminal(text)), soft_wrap=True)
         except OSError:
             to_nowhere(sys.stderr)  # stderr is on a full disk; the result is unaffected.
 
@@ -148,19 +186,19 @@ def _masked(data: Any) -> Any:
     return masked(data) if isinstance(data, str) else data
 
 
-def _table(headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str]) -> Table:
+def _table(shown: TableBlock) -> Table:
     from rich.table import Table
-    from rich.text import Text
+    from rich.text import Text as Words
 
-    cells = [["-" if cell is None else plain(str(cell)) for cell in row] for row in rows]
+    cells = [["-" if cell is None else escape.terminal(cell) for cell in row] for row in shown.rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, header in enumerate(headers):
+    for index, header in enumerate(shown.headers):
         longest = max((len(row[index]) for row in cells), default=0)
         short = longest <= SHORT
         # A truncated number would be a different number.
         least = max(longest, len(header)) if short else None
-        side: Literal["left", "right"] = "right" if header in numbers else "left"
-        table.add_column(Text(header), justify=side, overflow="fold", no_wrap=short, min_width=least)
+        side: Literal["left", "right"] = "right" if header in shown.numbers else "left"
+        table.add_column(Words(escape.terminal(header)), justify=side, overflow="fold", no_wrap=short, min_width=least)
     for row in cells:
-        table.add_row(*(Text(word, STYLES.get(word, "")) for word in row))
+        table.add_row(*(Words(word, STYLES.get(word, "")) for word in row))
     return table

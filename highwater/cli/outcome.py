@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.cli.outline import expectation
+from reports.document.blocks import Heading, Line, Table
 from reports.evidence.outcome import rule_effects, waits_for
 from reports.evidence.story import batches, heading
 from reports.formatting import pairs, seconds, side
@@ -12,9 +13,10 @@ from scenarios.format.catalogue import base_of
 from sim.config import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from highwater.cli.console import Ui
+    from reports.document.blocks import Block
     from scenarios.format.scenario import Expectation, Scenario
     from scenarios.single.result import ReplicaView, RunResult
 
@@ -26,30 +28,34 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     """Print a run of a scenario."""
     if ui.verbose and result.traceback:
         ui.warn(result.traceback.rstrip())
+    ui.show(_blocks(scenario, result))
+
+
+def _blocks(scenario: Scenario, result: RunResult) -> Iterator[Block]:
     first, *rest = heading(result)
-    ui.line(first, style="bold")
-    ui.lines(rest)
+    yield Heading(first)
+    yield from map(Line, rest)
     if not result.row["expected"] and result.row["mode"] in scenario.expect:
         expected = scenario.expect[result.row["mode"]]
-        ui.line(f"the scenario expects {expectation(expected)}{_not_expected(scenario, expected, result)}")
+        yield Line(f"the scenario expects {expectation(expected)}{_not_expected(scenario, expected, result)}")
     if scenario.draw_config:
-        ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
+        yield Line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
     if result.row["verdict"] != "error":
-        ui.lines(rule_effects(result, base_of(result.mode)))
-    _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
+        yield from map(Line, rule_effects(result, base_of(result.mode)))
+    yield from _table("Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
     if waits := waits_for(result):
-        ui.section("Stalled")
-        ui.lines(waits)
-    _section(ui, "Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
+        yield Heading("Stalled")
+        yield from map(Line, waits)
+    yield from _table("Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
     early = [warning for warning in result.warnings if warning not in result.violations]
-    _section(ui, "Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
-    _section(ui, "Faults", ["at", "kind", "what", "took effect"], map(_fault, result.faults))
+    yield from _table("Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
+    yield from _table("Faults", ["at", "kind", "what", "took effect"], map(_fault, result.faults))
     headers = ["broker", "state", "log start", "LEO", "HW", "log (offsets@leader epoch)"]
     of = f" of {result.shown}" if result.shown else ""
-    _section(ui, f"Replicas{of} at the end", headers, map(_replica, result.replicas))
+    yield from _table(f"Replicas{of} at the end", headers, map(_replica, result.replicas))
     if result.row["replay"]:
-        ui.line()
-        ui.line(f"Replay: {result.row['replay']}")
+        yield Line("")
+        yield Line(f"Replay: {result.row['replay']}")
 
 
 def _not_expected(scenario: Scenario, expected: Expectation, result: RunResult) -> str:
@@ -88,13 +94,12 @@ class Board:
         return self.MARKS[result.row["verdict"]] if result.row["expected"] else self.UNEXPECTED
 
 
-def _section(ui: Ui, title: str, headers: list[str], rows: Iterable[tuple[object, ...]]) -> None:
+def _table(caption: str, headers: list[str], rows: Iterable[tuple[object, ...]]) -> Iterator[Block]:
     rows = list(rows)
     if rows:
-        ui.section(title)
-        ui.table(headers, rows[:MOST_ROWS])
+        yield Table(headers, rows[:MOST_ROWS], caption=caption)
     if len(rows) > MOST_ROWS:
-        ui.line(f"and {len(rows) - MOST_ROWS:,} more; --json has them all")
+        yield Line(f"and {len(rows) - MOST_ROWS:,} more; --json has them all")
 
 
 def _violation(violation: Mapping[str, Any]) -> tuple[object, ...]:

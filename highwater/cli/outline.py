@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from reports.document.blocks import Heading, Line, Table
 from reports.formatting import pairs
 from sim.config import KEYS, resolve, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from highwater.cli.console import Ui
+    from reports.document.blocks import Block
     from scenarios.format.finding import FindingTable
     from scenarios.format.scenario import Expectation, FinalLog, Pattern, Scenario, ScriptLine
 
@@ -25,37 +26,36 @@ def as_json(scenario: Scenario) -> dict[str, Any]:
     return {**scenario.to_json(), "scenario_hash": scenario.scenario_hash(), "settings": settings}
 
 
-def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
-    """Print a scenario; if `resolved` with every setting, not only those that it sets."""
-    ui.line(f"{scenario.name}: {scenario.title}", style="bold")
-    ui.line(scenario.description.strip())
-    ui.line()
+def blocks(scenario: Scenario, *, resolved: bool) -> Iterator[Block]:
+    """A scenario; if `resolved` with every setting, not only those that it sets."""
+    yield Heading(f"{scenario.name}: {scenario.title}")
+    yield Line(scenario.description.strip())
+    yield Line("")
     if scenario.finding is not None:
-        _show_finding(ui, scenario.finding)
-    ui.line(
+        yield from _finding(scenario.finding)
+    yield Line(
         f"{scenario.brokers} brokers, broker {scenario.first} first, {scenario.control} control plane, "
         f"scenario hash {scenario.scenario_hash()}"
     )
     for title, lines in _sections(scenario).items():
         if lines:
-            ui.section(title)
-            ui.lines(f"  {line}" for line in lines)
-    ui.line()
+            yield Heading(title)
+            yield from (Line(f"  {line}") for line in lines)
     settings = [row for row in _settings(scenario) if resolved or row[2] != "default"]
-    ui.table(["setting", "value", "source", "meaning"], settings)
+    yield Table(["setting", "value", "source", "meaning"], settings)
 
 
-def _show_finding(ui: Ui, finding: FindingTable) -> None:
-    """Print what is known of the failure that a scenario shows."""
+def _finding(finding: FindingTable) -> Iterator[Block]:
+    """What is known of the failure that a scenario shows."""
     if finding.of:
-        ui.line(f"Cause, repair and what is known upstream: highwater scenarios show {finding.of}")
+        yield Line(f"Cause, repair and what is known upstream: highwater scenarios show {finding.of}")
     if finding.cause:
-        ui.line(f"Kafka: {', '.join(finding.kafka)}. {finding.cause}")
-        ui.line(f"Known upstream: {finding.upstream}")
+        yield Line(f"Kafka: {', '.join(finding.kafka)}. {finding.cause}")
+        yield Line(f"Known upstream: {finding.upstream}")
     if finding.text:
-        ui.line()
-        ui.line(finding.text.strip())
-    ui.line()
+        yield Line("")
+        yield Line(finding.text.strip())
+    yield Line("")
 
 
 def _sections(scenario: Scenario) -> dict[str, list[str]]:

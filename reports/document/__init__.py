@@ -1,1 +1,1 @@
-"""Pages of blocks, as Markdown or HTML."""
+"""Documents of blocks, which print as text for a terminal, as Markdown or as HTML."""

@@ -10,14 +10,15 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from html import escape
 from importlib import resources
 from string import Template
 from typing import Any, Final
 
+from reports.document.escape import html
+from reports.document.markdown import blocks_as_markdown
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
-from reports.evidence.markdown import story_as_markdown
+from reports.evidence.run_document import story_blocks
 from reports.evidence.sentences import sentence
 from reports.film.film import Film, as_json, first_difference
 from reports.formatting import seconds, side_of_promise
@@ -40,7 +41,7 @@ def page(films: Sequence[Film]) -> str:
         "records": concerned,
         "offset": _offset(runs[0], concerned),
         "difference": difference,
-        "markdown": "\n".join(story_as_markdown(one.observed.result, one.story) for one in films),
+        "markdown": "\n".join(blocks_as_markdown(story_blocks(one.observed.result, one.story)) for one in films),
     }
     script, style = _file("film.js"), _file("film.css")
     row = films[0].observed.result.row
@@ -48,14 +49,14 @@ def page(films: Sequence[Film]) -> str:
     if len(films) > 1:
         note += " Dashed: the first difference."
     return Template(_file("film.html")).substitute(
-        title=escape(f"{row['scenario']}, seed {row['seed']}: {' and '.join(run['mode'] for run in runs)}"),
+        title=html(f"{row['scenario']}, seed {row['seed']}: {' and '.join(run['mode'] for run in runs)}"),
         heads="\n".join(_heads(films, difference)),
         two=" two" if len(films) > 1 else "",
         stages="\n".join(_stage(number, one) for number, one in enumerate(films)),
         asides="\n".join(_aside(number, run) for number, run in enumerate(runs)),
-        replays="\n".join(f'<p class="mono">{escape(run["replay"])}</p>' for run in runs),
+        replays="\n".join(f'<p class="mono">{html(run["replay"])}</p>' for run in runs),
         pictures="\n".join(_picture(one) for one in films),
-        strip=escape(note),
+        strip=html(note),
         data=_embedded(data),
         script=script,
         style=style,
@@ -90,7 +91,7 @@ def _offset(run: dict[str, Any], concerned: Sequence[int]) -> int:
 
 def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterator[str]:
     for one in films:
-        yield f"<p>{escape(next(one.heads))}</p>"
+        yield f"<p>{html(next(one.heads))}</p>"
     if len(films) < 2:
         return
     if difference is None:
@@ -100,7 +101,7 @@ def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterato
         f"mode {one.observed.result.row['mode']}: {_step_at(one, place)}"
         for one, place in zip(films, difference, strict=True)
     ]
-    yield f'<p class="difference-note">First difference. {escape("; ".join(told))}</p>'
+    yield f'<p class="difference-note">First difference. {html("; ".join(told))}</p>'
 
 
 def _step_at(shown: Film, place: int) -> str:
@@ -109,7 +110,7 @@ def _step_at(shown: Film, place: int) -> str:
 
 
 def _stage(number: int, shown: Film) -> str:
-    mode = escape(shown.observed.result.row["mode"])
+    mode = html(shown.observed.result.row["mode"])
     return f'<section class="stage" id="stage-{number}" aria-label="mode {mode}"></section>'
 
 
@@ -117,12 +118,12 @@ def _aside(number: int, run: dict[str, Any]) -> str:
     """Story and violations, readable without scripts; with scripts each entry leads to its step."""
     sentences = "\n".join(
         f'<li><button type="button" class="sentence" data-run="{number}" data-frame="{frame}">'
-        f"<time>{seconds(at_us)}</time>{escape(text)}</button></li>"
+        f"<time>{seconds(at_us)}</time>{html(text)}</button></li>"
         for at_us, frame, text in run["story"]
     )
     marks = "\n".join(_mark(number, mark) for mark in run["marks"])
-    found = f"<h2>Violations and early warnings, mode {escape(run['mode'])}</h2>\n{marks}" if marks else ""
-    return f'<h2>Story, mode {escape(run["mode"])}</h2>\n<ol class="story">\n{sentences}\n</ol>\n{found}'
+    found = f"<h2>Violations and early warnings, mode {html(run['mode'])}</h2>\n{marks}" if marks else ""
+    return f'<h2>Story, mode {html(run["mode"])}</h2>\n<ol class="story">\n{sentences}\n</ol>\n{found}'
 
 
 def _mark(number: int, mark: dict[str, Any]) -> str:
@@ -135,8 +136,8 @@ def _mark(number: int, mark: dict[str, Any]) -> str:
     )
     return (
         f'<div><button type="button" class="mark {css}" data-run="{number}" data-frame="{mark["frame"]}">'
-        f"<time>{seconds(mark['at'])}</time><b>{escape(mark['kind'])}</b> ({promise}): "
-        f"{escape(mark['detail'])}</button>{cause}</div>"
+        f"<time>{seconds(mark['at'])}</time><b>{html(mark['kind'])}</b> ({promise}): "
+        f"{html(mark['detail'])}</button>{cause}</div>"
     )
 
 
@@ -145,5 +146,5 @@ def _picture(shown: Film) -> str:
     row = shown.observed.result.row
     svg = to_svg(picture(shown.observed, list(shown.heads), everything=False))
     text = base64.b64encode(svg.encode()).decode()
-    alt = escape(f"Lanes of brokers, control plane and clients of {row['scenario']} in mode {row['mode']}", quote=True)
+    alt = html(f"Lanes of brokers, control plane and clients of {row['scenario']} in mode {row['mode']}")
     return f'<img alt="{alt}" src="data:image/svg+xml;base64,{text}">'

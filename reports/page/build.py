@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any, Final
 
 from reports.analysis import compare, coverage_table, guarantees, sentences
 from reports.analysis.compare import ANY, Comparison, Group, Level, Rate, release_order
 from reports.analysis.guarantees import Map
 from reports.analysis.statistics import interval
+from reports.document.page import style
 from reports.drawing.explanation import told
 from reports.drawing.observed_run import observe
 from reports.drawing.picture import picture
@@ -153,7 +153,7 @@ def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = 
             run=store.run,
             seeds=_seeds(store),
             version=version(),
-            style=plots.STYLE + resources.files("reports.page").joinpath("report.css").read_text(encoding="utf-8"),
+            style=plots.STYLE + style(),
             terms=sentences.TERMS,
             legend=sentences.LEGEND,
         )

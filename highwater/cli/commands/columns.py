@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli.options import Command, json_option
+from reports.document.blocks import Table
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -27,4 +28,5 @@ def command(ui: Ui, as_json: bool) -> None:
         ui.json({"schema_version": ROWS_VERSION, "columns": listed})
     else:
         rows = [(one.name, one.type, one.since, one.before, one.meaning) for one in COLUMNS.values()]
-        ui.table(["column", "type", "since", "before", "meaning"], rows, numbers=["since", "before"])
+        headers = ["column", "type", "since", "before", "meaning"]
+        ui.show([Table(headers, rows, numbers=["since", "before"], apart=False)])

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli.options import Command, json_option, store_options
-from highwater.cli.tables import Markdown, Terminal
 from reports.analysis import compare, paired, sentences
 from reports.analysis.sentences import RATE, in_order, rate_cells
+from reports.document.blocks import Commands, Heading, Items, Table, Text
 from reports.formatting import number, percent
 from scenarios.sweep import error_groups
 from sim import exit_codes
@@ -18,11 +18,12 @@ from sim.config import shown
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from highwater.cli.console import Ui
     from highwater.requests import StoreRequest
     from reports.analysis.compare import Comparison, Difference, Group, Pair
+    from reports.document.blocks import Block
     from scenarios.sweep.error_groups import ErrorGroup
     from scenarios.sweep.store import Store
 
@@ -75,23 +76,25 @@ def command(
         blows = {"blows": _blows(store)} if store.sweep.blows else {}
         ui.json({**data, **blows, "errors": [group.to_json() for group in errors], "shortcomings": shortcomings})
     else:
-        paper = Markdown(ui) if form == "markdown" else Terminal(ui)
-        for comparison, sentence in zip(comparisons, said, strict=True):
-            _show(paper, comparison, sentence, brief=brief)
-        if store.sweep.blows and not brief:
-            headers = ["scenario", "mode", "early warning", "violation", "runs after it", "of which violate", "inside"]
-            rows = [
-                (*(one[name] for name in ("scenario", "mode", "warning", "kind", "runs", "n", "inside")),)
-                for one in _blows(store)
-            ]
-            paper.title("Runs with blows, which are in no rate above")
-            paper.table("", headers, rows, headers[4:])
-        _show_errors(paper, errors)
-        if not brief:
-            paper.title("How to read it")
-            paper.items(sentences.LEGEND)
+        ui.show(_of_one(store, zip(comparisons, said, strict=True), errors, brief=brief), form)
     is_empty = not any(group.runs for comparison in comparisons for group in comparison.groups)
     return exit_codes.INCONCLUSIVE if shortcomings or is_empty else exit_codes.EXPECTED
+
+
+def _of_one(
+    store: Store, found: Iterable[tuple[Comparison, str]], errors: Sequence[ErrorGroup], *, brief: bool
+) -> Iterator[Block]:
+    for comparison, sentence in found:
+        yield from _compared(comparison, sentence, brief=brief)
+    if store.sweep.blows and not brief:
+        headers = ["scenario", "mode", "early warning", "violation", "runs after it", "of which violate", "inside"]
+        rows = [
+            (*(one[name] for name in ("scenario", "mode", "warning", "kind", "runs", "n", "inside")),)
+            for one in _blows(store)
+        ]
+        yield Heading("Runs with blows, which are in no rate above")
+        yield Table(headers, rows, headers[4:])
+    yield from _end(errors, brief=brief)
 
 
 def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bool, form: str, as_json: bool) -> int:
@@ -111,40 +114,41 @@ def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bo
             comparison["examples"] = [asdict(example) for example in answer.examples]
         ui.json({**data, "errors": [group.to_json() for group in errors], "shortcomings": shortcomings})
     else:
-        paper = Markdown(ui) if form == "markdown" else Terminal(ui)
-        for answer in answers:
-            show_answer(paper, answer)
-            if not brief:
-                groups = answer.comparison.groups
-                _show_rates(paper, "mode", groups)
-                _show_runs(paper, "mode", groups)
-                _show_availability(paper, "mode", groups)
-                for pair in answer.comparison.pairs:
-                    _show_pair(paper, "mode", pair)
-        _show_errors(paper, errors)
-        if not brief:
-            paper.title("How to read it")
-            paper.items(sentences.LEGEND)
+        ui.show(_of_two(answers, errors, brief=brief), form)
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 
-def _show_errors(paper: Terminal, groups: Sequence[ErrorGroup]) -> None:
-    """Show why runs ended with an error, and one run of each sort."""
-    if groups:
-        paper.title("Errors")
-        first, *rest = error_groups.told(groups)
-        paper.text(first)
-        paper.commands(line.strip() for line in rest)
+def _of_two(answers: Iterable[paired.Answer], errors: Sequence[ErrorGroup], *, brief: bool) -> Iterator[Block]:
+    for answer in answers:
+        yield from _answer(answer)
+        if not brief:
+            groups = answer.comparison.groups
+            yield from _rates("mode", groups)
+            yield from _runs("mode", groups)
+            yield from _availability("mode", groups)
+            for pair in answer.comparison.pairs:
+                yield from _pair("mode", pair)
+    yield from _end(errors, brief=brief)
 
 
-def show_answer(paper: Terminal, answer: paired.Answer) -> None:
-    """Show the answer to a paired question, and the smallest seeds that only one side shows."""
-    paper.text(answer.said)
-    for line in answer.differs:
-        paper.text(line)
+def _end(errors: Sequence[ErrorGroup], *, brief: bool) -> Iterator[Block]:
+    """Why runs ended with an error, with one run of each sort, and how to read the tables."""
+    if errors:
+        yield Heading("Errors")
+        first, *rest = error_groups.told(errors)
+        yield Text(first)
+        yield Commands([line.strip() for line in rest])
+    if not brief:
+        yield Heading("How to read it")
+        yield Items(sentences.LEGEND)
+
+
+def _answer(answer: paired.Answer) -> Iterator[Block]:
+    """The answer to a paired question, and the smallest seeds that only one side shows."""
+    yield from map(Text, (answer.said, *answer.differs))
     for example in answer.examples:
-        paper.text(f"The smallest seed on which only {example.side} {sentences.does(answer.kind)} is {example.seed}:")
-        paper.commands([line for line in (example.replay, example.show) if line])
+        yield Text(f"The smallest seed on which only {example.side} {sentences.does(answer.kind)} is {example.seed}:")
+        yield Commands([line for line in (example.replay, example.show) if line])
 
 
 def _blows(store: Store) -> list[dict[str, Any]]:
@@ -155,29 +159,29 @@ def _blows(store: Store) -> list[dict[str, Any]]:
     return blow_counts(store)
 
 
-def _show(paper: Terminal, comparison: Comparison, said: str, *, brief: bool) -> None:
+def _compared(comparison: Comparison, said: str, *, brief: bool) -> Iterator[Block]:
     fixed = [f"{name} = {shown(value)}" for name, value in comparison.fixed.items()]
     heading = ", ".join([comparison.scenario, *fixed])
-    paper.title(heading if comparison.by == "mode" else f"{heading}: by {comparison.by}")
-    paper.text(said)
+    yield Heading(heading if comparison.by == "mode" else f"{heading}: by {comparison.by}")
+    yield Text(said)
     by, groups = "mode" if comparison.by == "mode" else "value", tuple(in_order(comparison))
-    _show_rates(paper, by, groups)
+    yield from _rates(by, groups)
     if brief:
         return
-    _show_runs(paper, by, groups)
-    _show_availability(paper, by, groups)
+    yield from _runs(by, groups)
+    yield from _availability(by, groups)
     for pair in comparison.pairs:
-        _show_pair(paper, comparison.by, pair)
+        yield from _pair(comparison.by, pair)
 
 
-def _show_rates(paper: Terminal, by: str, groups: tuple[Group, ...]) -> None:
-    """Show one table for each kind, so that it fits."""
+def _rates(by: str, groups: tuple[Group, ...]) -> Iterator[Block]:
+    """One table for each kind, so that it fits."""
     for place, rate in enumerate(groups[0].rates):
         rows = [(group.name, *rate_cells(group.rates[place])) for group in groups]
-        paper.table(rate.kind, [by, *RATE], rows, RATE)
+        yield Table([by, *RATE], rows, RATE, rate.kind)
 
 
-def _show_runs(paper: Terminal, by: str, groups: tuple[Group, ...]) -> None:
+def _runs(by: str, groups: tuple[Group, ...]) -> Iterator[Block]:
     rows = [
         (
             one.name,
@@ -192,12 +196,12 @@ def _show_runs(paper: Terminal, by: str, groups: tuple[Group, ...]) -> None:
         for one in groups
     ]
     headers = [by, "runs", "errors", "exhausted", "stalled", "vacuous", "clean", "tolerated"]
-    paper.table("runs", headers, rows, headers[1:])
+    yield Table(headers, rows, headers[1:], "runs")
     for one in groups:
         if one.errors:
-            paper.text(f"{one.name}: {one.errors} runs that ended with an error are in no n; nothing is known of them")
+            yield Text(f"{one.name}: {one.errors} runs that ended with an error are in no n; nothing is known of them")
         if one.exhausted:
-            paper.text(
+            yield Text(
                 f"{one.name}: {one.exhausted} of {one.runs} runs were given up (exhausted) and may have shown more"
             )
     by_damage = [
@@ -205,14 +209,14 @@ def _show_runs(paper: Terminal, by: str, groups: tuple[Group, ...]) -> None:
     ]
     if by_damage:
         headers = [by, "by unclean ends", "by lossy ends", "runs"]
-        paper.table("faults tolerated, if damage is what ends do", headers, by_damage, headers[1:])
+        yield Table(headers, by_damage, headers[1:], "faults tolerated, if damage is what ends do")
     if any(sum(one.rounds) for one in groups):
         headers = [by, "in one round", "in two", "in more"]
-        paper.table("truncations", headers, [(one.name, *one.rounds) for one in groups], headers[1:])
+        yield Table(headers, [(one.name, *one.rounds) for one in groups], headers[1:], "truncations")
     warnings = sorted((kind, one.name, runs) for one in groups for kind, runs in one.warnings.items())
     if warnings:
         headers = ["early warning", by, "runs"]
-        paper.table("early warnings, which are no violations", headers, warnings, headers[2:])
+        yield Table(headers, warnings, headers[2:], "early warnings, which are no violations")
 
 
 def _clean(group: Group) -> str:
@@ -221,7 +225,7 @@ def _clean(group: Group) -> str:
     return "-" if known is None else str(known.n - known.k)
 
 
-def _show_availability(paper: Terminal, by: str, groups: tuple[Group, ...]) -> None:
+def _availability(by: str, groups: tuple[Group, ...]) -> Iterator[Block]:
     levels = [
         (level.measure, one.name, number(level.median), number(level.mean), level.highest)
         for place in range(max(len(one.availability) for one in groups))
@@ -230,21 +234,21 @@ def _show_availability(paper: Terminal, by: str, groups: tuple[Group, ...]) -> N
     ]
     if levels:
         headers = ["measure of a run", by, "median", "mean", "highest"]
-        paper.table("availability, of which less is better", headers, levels, headers[2:])
+        yield Table(headers, levels, headers[2:], "availability, of which less is better")
 
 
-def _show_pair(paper: Terminal, by: str, pair: Pair) -> None:
+def _pair(by: str, pair: Pair) -> Iterator[Block]:
     what = "" if by == "mode" else f"{by} = "
-    paper.title(f"{what}{pair.a} against {pair.b} on {pair.n:,} common seeds")
-    paper.text(f"Faults as realised were equal in {percent(pair.share_equal_faults)} of them.")
+    yield Heading(f"{what}{pair.a} against {pair.b} on {pair.n:,} common seeds")
+    yield Text(f"Faults as realised were equal in {percent(pair.share_equal_faults)} of them.")
     # Long names would not fit; the title names the groups in this order.
     first, second = (pair.a, pair.b) if len(pair.a + pair.b) <= NAMES else ("first", "second")
     headers = ["kind", "both", f"only {first}", f"only {second}", "neither", "p"]
     rows = [(kind.kind, kind.both, kind.only_a, kind.only_b, kind.neither, f"{kind.p:.3g}") for kind in pair.kinds]
-    paper.table("", headers, rows, headers[1:])
+    yield Table(headers, rows, headers[1:])
     if pair.availability:
         headers = ["mean of", first, second, "difference", "95 % interval"]
-        paper.table("", headers, map(_difference, pair.availability), headers[1:])
+        yield Table(headers, [*map(_difference, pair.availability)], headers[1:])
 
 
 def _difference(found: Difference) -> tuple[object, ...]:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli.options import Command, json_option, store_options
+from reports.document.blocks import Line, Table
 from sim import exit_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from highwater.cli.console import Ui
     from highwater.requests import StoreRequest
     from reports.analysis.coverage_table import CoverageReport, ProbeGroup
+    from reports.document.blocks import Block
 
 
 @click.command("coverage", cls=Command)
@@ -30,48 +32,45 @@ def command(ui: Ui, asked: StoreRequest, as_json: bool) -> int:
     if as_json:
         ui.json(coverage.as_json(report))
     else:
-        _show(ui, report)
+        ui.show(_blocks(report))
     return exit_codes.INCONCLUSIVE if report.shortcomings else exit_codes.EXPECTED
 
 
-def _show(ui: Ui, report: CoverageReport) -> None:
+def _blocks(report: CoverageReport) -> Iterator[Block]:
     modes = list(report.runs)
     runs = [(mode, number, report.exhausted.get(mode, 0)) for mode, number in report.runs.items()]
-    ui.table(["mode", "runs", "exhausted"], runs, numbers=["runs", "exhausted"])
+    yield Table(["mode", "runs", "exhausted"], runs, numbers=["runs", "exhausted"], apart=False)
     for group in report.groups:
-        _show_group(ui, group, modes)
-    _show_wakes(ui, report, modes)
+        yield from _group(group, modes)
+    yield from _wakes(report, modes)
 
 
-def _show_group(ui: Ui, group: ProbeGroup, modes: list[str]) -> None:
+def _group(group: ProbeGroup, modes: list[str]) -> Iterator[Block]:
     reached = [(probe, runs) for probe, runs in group.probes.items() if runs]
-    ui.line()
-    ui.line(f"{group.name}: {len(reached)} of {len(group.probes) - len(group.foreign)} reached", style="bold")
+    caption = f"{group.name}: {len(reached)} of {len(group.probes) - len(group.foreign)} reached"
     headers = [group.name, "runs", *modes]
-    ui.table(headers, [(probe, *_counts(runs, modes)) for probe, runs in reached], numbers=headers[1:])
+    yield Table(headers, [(probe, *_counts(runs, modes)) for probe, runs in reached], headers[1:], caption)
     for probe in group.never:
         meaning = group.meaning(probe)
-        ui.line(f"never: {probe}" + (f" ({meaning})" if meaning else ""))
+        yield Line(f"never: {probe}" + (f" ({meaning})" if meaning else ""))
     if group.foreign:
-        ui.line(f"of no mode here: {_listed(group.foreign)}", style="dim")
+        yield Line(f"of no mode here: {_listed(group.foreign)}", "dim")
 
 
-def _show_wakes(ui: Ui, report: CoverageReport, modes: list[str]) -> None:
-    ui.line()
-    ui.line("transitions after each kind of fault", style="bold")
+def _wakes(report: CoverageReport, modes: list[str]) -> Iterator[Block]:
     headers = ["fault", "transitions", "never", "runs", *modes]
     rows = [(wake.kind, len(wake.reached), len(wake.never), *_counts(wake.runs, modes)) for wake in report.wakes]
-    ui.table(headers, rows, numbers=headers[1:])
+    yield Table(headers, rows, headers[1:], "transitions after each kind of fault")
     if report.missing:
-        ui.line(f"never after any of them: {_listed(report.missing)}")
+        yield Line(f"never after any of them: {_listed(report.missing)}")
     for wake in report.wakes:
         never = [name for name in wake.never if name not in report.missing]
         if never:
-            ui.line(f"never after {wake.kind}: {_listed(never)}")
+            yield Line(f"never after {wake.kind}: {_listed(never)}")
     for kind in report.idle:
-        ui.line(f"never: {kind} took effect in no run")
+        yield Line(f"never: {kind} took effect in no run")
     if report.undrawn:
-        ui.line(f"not drawn here: {_listed(report.undrawn)}", style="dim")
+        yield Line(f"not drawn here: {_listed(report.undrawn)}", "dim")
 
 
 def _counts(runs: dict[str, int], modes: list[str]) -> Sequence[int]:

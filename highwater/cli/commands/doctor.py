@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli.options import Command, json_option
+from reports.document.blocks import Line, Table
 from sim import exit_codes
 from sim.errors import InputError, UserError
 
@@ -101,9 +102,14 @@ def _installation(ui: Ui, *, as_json: bool) -> int:
         ui.json({**found, "java": java, "digests": digests, "exit_code": code})
         return code
     rows = [("highwater", versions.version()), ("python", platform.python_version()), *installed.items()]
-    ui.table(["what", "version"], [(name, found or "not installed") for name, found in rows])
-    ui.line(f"java: {java}")
-    ui.line(f"determinism, {' '.join(map(str, SELF_TEST))}: {_verdict(digests)}")
+    versions_found = [(name, found or "not installed") for name, found in rows]
+    ui.show(
+        [
+            Table(["what", "version"], versions_found, apart=False),
+            Line(f"java: {java}"),
+            Line(f"determinism, {' '.join(map(str, SELF_TEST))}: {_verdict(digests)}"),
+        ]
+    )
     return code
 
 

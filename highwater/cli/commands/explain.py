@@ -18,6 +18,7 @@ from highwater.cli.options import (
     keep_cluster_option,
     partition_option,
 )
+from reports.document.blocks import Heading, Line, Table
 from reports.evidence import folder as evidence
 from reports.formatting import seconds
 from scenarios import plugged
@@ -25,13 +26,18 @@ from sim import exit_codes
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from highwater.cli.console import Ui
     from highwater.requests import RunRequest
+    from reports.document.blocks import Block
+    from reports.drawing.explanation import RunExplanation
     from reports.evidence.narrative import Sentence
     from reports.evidence.replay import Origin
     from scenarios.shrinking.necessity import Necessity
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
+    from scenarios.shrinking.shrink import ShrunkCase
     from sim.protocol.modes import Mode
 
 EXPLAIN_VERSION: Final = 1
@@ -74,8 +80,8 @@ def command(
     from reports.drawing.causal_past import past
     from reports.drawing.explanation import explain
     from reports.evidence import narrative, shrunk_run
-    from reports.evidence.markdown import story_as_markdown
     from reports.evidence.outcome import waits_for
+    from reports.evidence.run_document import story_blocks
     from scenarios.shrinking.criterion import Trials
 
     if everything and most is not None:
@@ -111,24 +117,29 @@ def command(
         }
         _json(ui, told)
     elif form == "markdown":
-        ui.lines(story_as_markdown(result, explained.story, explained.remedies).splitlines())
+        ui.show(story_blocks(result, explained.story, explained.remedies), form)
     else:
-        ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {shrunk_run.kept(found)}", "bold")
-        if brief:
-            _show_lines(ui, explained.story)
-            return
-        ui.line(shrunk_run.summary(found, took))
-        if not found.whole:
-            ui.line(shrunk_run.unfinished(found))
-        ui.lines(waits_for(result))
-        _show_story(ui, explained.story)
-        _show_necessary(ui, explained.necessary, whole=found.whole)
-        _show_curve(ui, explained.curve, found.symptom.kind)
-        _show_remedies(ui, explained.remedies)
-        ui.line()
-        ui.line(f"Replay: {result.row['replay']}")
-        ui.line(f"Picture: {plugged.command(['draw', str(place.path / evidence.PLAN), '--output', 'run.svg'])}")
-        ui.line(f"written to {place.path}")
+        head = f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {shrunk_run.kept(found)}"
+        ui.show([Heading(head), *(_brief(explained.story) if brief else _blocks(found, took, explained, place.path))])
+
+
+def _blocks(found: ShrunkCase, took: float, explained: RunExplanation, place: Path) -> Iterator[Block]:
+    from reports.evidence import shrunk_run
+    from reports.evidence.outcome import waits_for
+
+    result = explained.observed.result
+    yield Line(shrunk_run.summary(found, took))
+    if not found.whole:
+        yield Line(shrunk_run.unfinished(found))
+    yield from map(Line, waits_for(result))
+    yield _story(explained.story)
+    yield from _necessary(explained.necessary, whole=found.whole)
+    yield from _curve(explained.curve, found.symptom.kind)
+    yield from _remedies(explained.remedies)
+    yield Line("")
+    yield Line(f"Replay: {result.row['replay']}")
+    yield Line(f"Picture: {plugged.command(['draw', str(place / evidence.PLAN), '--output', 'run.svg'])}")
+    yield Line(f"written to {place}")
 
 
 def _tell_script(
@@ -145,7 +156,7 @@ def _tell_script(
     """Explain a scripted scenario, and which newer modes keep the records that it loses."""
     from reports.drawing.explanation import told
     from reports.drawing.observed_run import observe
-    from reports.evidence.markdown import story_as_markdown
+    from reports.evidence.run_document import story_blocks
     from reports.evidence.story import outcome
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import symptom
@@ -161,13 +172,13 @@ def _tell_script(
     if as_json:
         _json(ui, {"story": [asdict(sentence) for sentence in story], "remedies": [asdict(remedy) for remedy in tried]})
     elif form == "markdown":
-        ui.lines(story_as_markdown(result, story, tried).splitlines())
+        ui.show(story_blocks(result, story, tried), form)
     else:
-        ui.line(f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}", "bold")
+        ui.show([Heading(f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}")])
         if brief:
-            _show_lines(ui, story)
+            ui.show(_brief(story))
             return
-        _show_story(ui, story)
+        ui.show([_story(story)])
         keep = [remedy.change for remedy in tried if remedy.keeps]
         if fails:
             ui.line(f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it")
@@ -177,46 +188,45 @@ def _json(ui: Ui, told: dict[str, Any]) -> None:
     ui.json({"schema_version": EXPLAIN_VERSION, **told, "exit_code": exit_codes.EXPECTED})
 
 
-def _show_lines(ui: Ui, story: list[Sentence]) -> None:
-    ui.lines(f"  {seconds(sentence.at_us):>12}  {sentence.text}" for sentence in story)
+def _brief(story: Iterable[Sentence]) -> Iterator[Block]:
+    return (Line(f"  {seconds(sentence.at_us):>12}  {sentence.text}") for sentence in story)
 
 
-def _show_story(ui: Ui, story: list[Sentence]) -> None:
-    ui.section("Story")
+def _story(story: Iterable[Sentence]) -> Block:
     rows = [(seconds(sentence.at_us), sentence.line or None, sentence.text) for sentence in story]
-    ui.table(["at", "line", "what happened"], rows, numbers=["line"])
+    return Table(["at", "line", "what happened"], rows, ["line"], "Story")
 
 
-def _show_necessary(ui: Ui, takes: Necessity, *, whole: bool) -> None:
+def _necessary(takes: Necessity, *, whole: bool) -> Iterator[Block]:
     """Necessary faults, batches and messages in order of time, and whether they suffice."""
     from reports.drawing import explanation_text
 
-    ui.section("Necessary" if whole else "Remaining when the budget was used up")
     rows, hidden = explanation_text.rows(takes, explanation_text.MOST)
-    ui.table(["at", "what", ""], rows)
-    ui.lines(explanation_text.tried(takes, hidden))
+    caption = "Necessary" if whole else "Remaining when the budget was used up"
+    yield Table(["at", "what", ""], rows, caption=caption)
+    yield from map(Line, explanation_text.tried(takes, hidden))
 
 
-def _show_curve(ui: Ui, shares: Curve, kind: str) -> None:
+def _curve(shares: Curve, kind: str) -> Iterator[Block]:
     from reports.drawing import explanation_text
 
-    ui.section("Point of no return")
-    ui.lines(explanation_text.turn(shares, kind))
+    yield Heading("Point of no return")
+    yield from map(Line, explanation_text.turn(shares, kind))
     rows = explanation_text.shares(shares)
     if rows:
-        ui.table(explanation_text.SHARES, rows, numbers=["violates", "continuations"])
+        yield Table(explanation_text.SHARES, rows, ["violates", "continuations"], apart=False)
 
 
-def _show_remedies(ui: Ui, tried: list[Remedy]) -> None:
-    ui.section("What would have prevented it, each by itself, with the same plan")
+def _remedies(tried: Iterable[Remedy]) -> Iterator[Block]:
+    caption = "What would have prevented it, each by itself, with the same plan"
     kept = [one.told for one in tried if one.keeps]
     if kept:
-        ui.table(["what", "change", "what to do"], kept)
+        yield Table(["what", "change", "what to do"], kept, caption=caption)
     else:
-        ui.line("none of the tried changes")
+        yield from (Heading(caption), Line("none of the tried changes"))
     others = [one.change for one in tried if not one.keeps and one.decides]
     idle = sum(not one.keeps and not one.decides for one in tried)
     if others:
-        ui.line(f"Would not have helped: {', '.join(others)}")
+        yield Line(f"Would not have helped: {', '.join(others)}")
     if idle:
-        ui.line(f"{idle} more have no effect here")
+        yield Line(f"{idle} more have no effect here")

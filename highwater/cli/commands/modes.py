@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli.options import SuggestingGroup, json_option
+from reports.document.blocks import Line, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from highwater.cli.console import Ui
     from scenarios.format.mode_file import ModeFile
     from sim.protocol.modes import Mode
@@ -32,7 +35,7 @@ def list_modes(ui: Ui, as_json: bool) -> None:
     if as_json:
         ui.json({"modes": [dict(zip(headers, row, strict=True)) for row in rows]})
     else:
-        ui.table(headers, rows)
+        ui.show([Table(headers, rows, apart=False)])
 
 
 @command.command("show")
@@ -61,14 +64,16 @@ def show(ui: Ui, mode: str, as_json: bool) -> None:
         ui.json({**head, "page": page, "rules": rules})
         return
     release = "" if chosen.release == NO_RELEASE else f"Kafka {chosen.release}, "
-    ui.line(page or f"{chosen.name}: {release}{chosen.summary}")
-    ui.line()
+    ui.show([Line(page or f"{chosen.name}: {release}{chosen.summary}"), Line(""), *_rule_lines(rules)])
+
+
+def _rule_lines(rules: list[dict[str, Any]]) -> Iterator[Line]:
     for rule in rules:
         others = [value for value in rule["values"] if value != rule["value"]]
-        ui.line(f"{rule['name']} = {rule['value']}    (or {', '.join(others)})", style="bold")
-        ui.line(f"    {rule['meaning']}")
+        yield Line(f"{rule['name']} = {rule['value']}    (or {', '.join(others)})", "bold")
+        yield Line(f"    {rule['meaning']}")
         if rule["source"]:
-            ui.line(f"    Source: {rule['source']}", style="dim")
+            yield Line(f"    Source: {rule['source']}", "dim")
 
 
 def _file_page(found: ModeFile) -> str:

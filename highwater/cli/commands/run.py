@@ -145,9 +145,7 @@ def command(
         )
     runs: list[RunResult] = []
     ran: dict[remembered.Words, bool] = {}
-    for place, job in enumerate(jobs):
-        if place and not as_json and board is None:
-            ui.line()
+    for job in jobs:
         found = _run(ui, job, trace, show, shows=not as_json and board is None)
         runs += found
         ran |= {words: bool(result.row["expected"]) for result in found if (words := job.words(result.row))}
@@ -265,7 +263,6 @@ def _show_unexpected(ui: Ui, scenario: Scenario, found: Sequence[RunResult]) -> 
     """Print unexpected results in full, below the scenario's line."""
     for result in found:
         if not result.row["expected"]:
-            ui.line()
             outcome.show(ui, scenario, result)
             ui.line()
 
@@ -362,6 +359,4 @@ def _show(ui: Ui, scenario: Scenario, results: list[RunResult], trace: Path | No
     if trace is not None:
         evidence.write_trace(trace, results[-1])
     if shows:
-        if len(results) > 1:
-            ui.line()
         outcome.show(ui, scenario, results[-1])

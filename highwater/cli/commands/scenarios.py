@@ -9,6 +9,7 @@ import click
 
 from highwater.cli import outline
 from highwater.cli.options import PATH, SuggestingGroup, json_option
+from reports.document.blocks import Table
 from sim import exit_codes
 from sim.errors import InputError, UserError
 
@@ -36,7 +37,8 @@ def list_scenarios(ui: Ui, as_json: bool) -> int:
         ui.json({"scenarios": rows})
     else:
         headers = ["scenario", "faults", "title", "expect"]
-        ui.table(headers, [(row["name"], row["faults"], row["title"], _words(row["expect"])) for row in rows])
+        listed = [(row["name"], row["faults"], row["title"], _words(row["expect"])) for row in rows]
+        ui.show([Table(headers, listed, apart=False)])
     return exit_codes.EXPECTED
 
 
@@ -59,7 +61,7 @@ def show(ui: Ui, scenario: str, resolved: bool, as_toml: bool, as_json: bool) ->
     if as_json:
         ui.json(outline.as_json(chosen))
     else:
-        outline.show(ui, chosen, resolved=resolved)
+        ui.show(outline.blocks(chosen, resolved=resolved))
     return exit_codes.EXPECTED
 
 

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli.options import PATH, Command, json_option
+from reports.document.blocks import Line, Table
 from sim.config import shown
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from highwater.cli.console import Ui
-    from scenarios.properties.classify import Finding
+    from reports.document.blocks import Block
+    from scenarios.properties.classify import Finding, Settings
     from scenarios.properties.cluster import Cluster
     from sim.protocol.modes import Mode
 
@@ -41,12 +44,15 @@ def command(ui: Ui, files: tuple[Path, ...], mode: str | None, release: str | No
     if as_json:
         ui.json(_as_json(cluster, modes, found.findings))
         return
-    ui.line(f"In {', '.join(f'{one.name} (Kafka {one.release})' for one in modes)}")
-    for text in (*found.notes, *cluster.notes({})):
-        ui.line(text)
-    if files:
-        ui.line()
-        ui.table(["line", "key", "in a simulation", "value", "why"], map(_row, _sorted(found.findings)), ["line"])
+    ui.show(_blocks(cluster, modes, found))
+
+
+def _blocks(cluster: Cluster, modes: list[Mode], found: Settings) -> Iterator[Block]:
+    yield Line(f"In {', '.join(f'{one.name} (Kafka {one.release})' for one in modes)}")
+    yield from map(Line, (*found.notes, *cluster.notes({})))
+    if cluster.files:
+        headers = ["line", "key", "in a simulation", "value", "why"]
+        yield Table(headers, [*map(_row, _sorted(found.findings))], numbers=["line"])
 
 
 def _modes(cluster: Cluster, named: str | None) -> list[Mode]:

@@ -13,6 +13,7 @@ from highwater.cli.campaign import PROCESSES_MAX, read_conf
 from highwater.cli.cluster import cluster_options, tell
 from highwater.cli.options import Command, grid_option, json_option, rule_list_option, strict_option, without_option
 from highwater.requests import SweepRequest, seed_range
+from reports.document.blocks import Line, Table
 from reports.formatting import percent
 from scenarios import plugged
 from sim import exit_codes
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from highwater.cli.console import Ui
+    from reports.document.blocks import Block
     from scenarios.properties.cluster import Cluster
     from scenarios.sweep.driver import Backend
     from scenarios.sweep.folder import Folder
@@ -183,15 +185,10 @@ def command(
     if as_json:
         ui.json({"schema_version": ROWS_VERSION, **summary})
     elif brief:
-        _answer(ui, folder, summary)
-        ui.lines(_errors(summary))
+        ui.lines([*_answer(ui, folder, summary), *_errors(summary)])
     else:
-        _show(ui, folder, summary)
-        errors = sum(result["verdicts"]["error"] for result in summary["results"])
-        if summary["failing"] > errors and any(scenario.drawn for scenario in sweep.scenarios):
-            ui.line()
-            line = plugged.command(["triage", folder.shown])
-            ui.line(f"Why: {line} puts them in buckets by cause, and highwater explain explains one")
+        ui.lines(_answer(ui, folder, summary))
+        ui.show(_blocks(folder, summary, drawn=any(scenario.drawn for scenario in sweep.scenarios)))
     if "stopped" in summary:
         ui.note(f"stopped after {summary['runs']:,} runs: {summary['stopped']}")
     for reason in summary["inconclusive"]:
@@ -220,35 +217,33 @@ def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mix
     return LocalBackend(local)
 
 
-def _answer(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
-    """Print how the modes compare, in a sentence for each scenario; the libraries of reports may be missing."""
+def _answer(ui: Ui, folder: Folder, summary: dict[str, Any]) -> Iterator[str]:
+    """How the modes compare, in a sentence for each scenario."""
     from reports.analysis import compare, sentences
     from scenarios.sweep.store import Store
 
     if summary["runs"] > ANSWERED_MOST:
-        ui.line(f"{plugged.command(['compare', folder.shown])} compares the modes")
+        yield f"{plugged.command(['compare', folder.shown])} compares the modes"
         return
     try:
         for comparison in compare.of_store(Store(folder)):
-            ui.line(sentences.first(comparison))
+            yield sentences.first(comparison)
     except InputError as error:
         ui.note(f"not compared: {error}")
 
 
-def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
-    _answer(ui, folder, summary)
-    ui.line()
+def _blocks(folder: Folder, summary: dict[str, Any], *, drawn: bool) -> Iterator[Block]:
     results = summary["results"]
     key = ["scenario", "mode", *results[0]["settings"]]
     verdicts = ["runs", "tolerated", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
-    ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
+    yield Table([*key, *verdicts, "expected", "met"], [*map(_counts, results)], verdicts)
     if reused := sum(result.get("reused", 0) for result in results):
-        ui.line(
+        yield Line(
             f"{reused:,} of {summary['runs']:,} runs were taken over from another mode with the same history "
             "(--no-reuse runs them)"
         )
     if any(result["expectation"] == "clean" for result in results):
-        ui.line(
+        yield Line(
             "clean: nothing inside the promise, or none of the kinds that [expect] names; everything else is omitted"
         )
     tables: list[tuple[str | None, list[str], Any]] = [
@@ -261,27 +256,28 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     for label, columns, rows in tables:
         shown_rows = [row for result in results for row in rows(result)]
         if shown_rows:
-            ui.line()
-            ui.table([*key, *filter(None, [label]), *columns], shown_rows, numbers=columns)
-    _show_decided(ui, key, results)
+            yield Table([*key, *filter(None, [label]), *columns], shown_rows, columns)
+    yield from _decided(key, results)
     if errors := list(_errors(summary)):
-        ui.line()
-        ui.lines(errors)
+        yield from map(Line, ("", *errors))
     if summary["failing"]:
-        _show_failing(ui, folder, summary["failing"])
+        yield from _failing(folder, summary["failing"])
+    if drawn and summary["failing"] > sum(result["verdicts"]["error"] for result in results):
+        line = plugged.command(["triage", folder.shown])
+        yield Line("")
+        yield Line(f"Why: {line} puts them in buckets by cause, and highwater explain explains one")
 
 
-def _show_decided(ui: Ui, key: list[str], results: list[dict[str, Any]]) -> None:
-    """Show in how many runs the rule values of plug-ins decided something."""
+def _decided(key: list[str], results: list[dict[str, Any]]) -> Iterator[Block]:
+    """In how many runs the rule values of plug-ins decided something."""
     rows = [
         (*_key(result), f"{one['rule']}={one['value']}", "yes" if one["in_force"] else "no", one["runs"])
         for result in results
         for one in result.get("decided", ())
     ]
     if rows:
-        ui.line()
-        ui.table([*key, "rule value of a plug-in", "in force", CHANGED], rows, numbers=[CHANGED])
-        ui.line(f"{CHANGED}: the value answered otherwise than the one that it is like; not in force, it would have")
+        yield Table([*key, "rule value of a plug-in", "in force", CHANGED], rows, [CHANGED])
+        yield Line(f"{CHANGED}: the value answered otherwise than the one that it is like; not in force, it would have")
 
 
 def _errors(summary: dict[str, Any]) -> Iterator[str]:
@@ -290,8 +286,8 @@ def _errors(summary: dict[str, Any]) -> Iterator[str]:
     return told([ErrorGroup(**group) for group in summary.get("errors", ())])
 
 
-def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
-    """Show one run of each sort of failure, violations inside the promise first."""
+def _failing(folder: Folder, count: int) -> Iterator[Block]:
+    """One run of each sort of failure, violations inside the promise first."""
     file = f"{folder.shown}/violations.jsonl"
     runs = [json.loads(line) for line in folder.read("violations.jsonl").splitlines()]
     runs.sort(key=lambda run: not run["kinds_inside"])
@@ -302,15 +298,15 @@ def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
     }
     if not sorts:
         return
-    ui.line()
-    ui.line(
+    yield Line("")
+    yield Line(
         f"{count} runs violated, stalled, failed or were exhausted; {file} has a replay command for each. Some of them:"
     )
     for run in list(reversed(sorts.values()))[:SHOWN_FAILURES]:
         said = [f"{kind} (inside)" if kind in run["kinds_inside"] else kind for kind in run["kinds"]]
-        ui.line()
-        ui.line(f"  # {', '.join(said) or run['verdict']}", style="dim")
-        ui.line(f"  {run['replay']}")
+        yield Line("")
+        yield Line(f"  # {', '.join(said) or run['verdict']}", "dim")
+        yield Line(f"  {run['replay']}")
 
 
 def _counts(result: dict[str, Any]) -> tuple[object, ...]:

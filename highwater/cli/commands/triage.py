@@ -9,13 +9,15 @@ import click
 
 from highwater.cli.options import Command, json_option, kind_option, store_options
 from highwater.cli.progress import duration
+from reports.document.blocks import Heading, Line, Table
 from sim import exit_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from highwater.cli.console import Ui
     from highwater.requests import StoreRequest
+    from reports.document.blocks import Block
     from reports.evidence.triage import Bucket, Triage
 
 NOTE_SECONDS: Final = 5
@@ -77,46 +79,47 @@ def command(
         told = [group.to_json() for group in errors]
         ui.json({**triage.as_json(found), "errors": told, "shortcomings": shortcomings})
     else:
-        ui.line(found.said, style="bold")
-        for side, inside in (("Inside the promise", True), ("Outside the promise", False)):
-            buckets = [bucket for bucket in found.buckets if bucket.inside == inside]
-            if buckets:
-                ui.line()
-                ui.line(side, style="bold")
-                headers = ["mode", "kind", "failures", "share", "smallest", "what to do", "repair"]
-                rows = [_row(bucket, found.share(bucket)) for bucket in buckets]
-                if found.several:
-                    headers = ["scenario", *headers]
-                    rows = [(bucket.scenario, *row) for bucket, row in zip(buckets, rows, strict=True)]
-                ui.table(headers, rows, numbers=["failures", "share", "smallest"])
-        _show_smallest(ui, found, asked.folder, several=len(store.sweep.scenarios) > 1)
-        for line in found.unexplained:
-            ui.line(f"not examined: {line}")
-        if errors:
-            ui.line()
-            ui.lines(error_groups.told(errors))
+        ui.show(_blocks(found, error_groups.told(errors), asked.folder, several=len(store.sweep.scenarios) > 1))
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
+
+
+def _blocks(found: Triage, errors: Iterable[str], folder: str, *, several: bool) -> Iterator[Block]:
+    yield Heading(found.said)
+    for side, inside in (("Inside the promise", True), ("Outside the promise", False)):
+        buckets = [bucket for bucket in found.buckets if bucket.inside == inside]
+        if buckets:
+            headers = ["mode", "kind", "failures", "share", "smallest", "what to do", "repair"]
+            rows = [_row(bucket, found.share(bucket)) for bucket in buckets]
+            if found.several:
+                headers = ["scenario", *headers]
+                rows = [(bucket.scenario, *row) for bucket, row in zip(buckets, rows, strict=True)]
+            yield Table(headers, rows, ["failures", "share", "smallest"], side)
+    yield from _smallest(found, folder, several=several)
+    yield from (Line(f"not examined: {line}") for line in found.unexplained)
+    for place, line in enumerate(errors):
+        if not place:
+            yield Line("")
+        yield Line(line)
 
 
 def _row(bucket: Bucket, share: str) -> tuple[object, ...]:
     return bucket.mode, bucket.kind, bucket.count, share, bucket.smallest.seed, bucket.advice, bucket.repair
 
 
-def _show_smallest(ui: Ui, found: Triage, folder: str, *, several: bool) -> None:
+def _smallest(found: Triage, folder: str, *, several: bool) -> Iterator[Block]:
     from reports.evidence.triage import explains
 
     for bucket in found.buckets:
         if bucket.small is not None:
-            ui.line()
             known = f": {bucket.bug} ({bucket.ticket})" if bucket.bug else ""
             of = f"{bucket.scenario}, " if found.several else ""
-            ui.line(f"{of}{bucket.mode}, {bucket.kind}, {bucket.repair or 'no single repair'}{known}", style="bold")
+            yield Heading(f"{of}{bucket.mode}, {bucket.kind}, {bucket.repair or 'no single repair'}{known}")
             if bucket.others:
-                ui.line(f"all of them are also cured by: {', '.join(bucket.others)}")
+                yield Line(f"all of them are also cured by: {', '.join(bucket.others)}")
             left = ", ".join(bucket.small.faults) or "no fault"
-            ui.line(f"seed {bucket.smallest.seed} shrunk: {left}; batches: {bucket.small.batches}")
-            ui.line(bucket.smallest.replay)
-            ui.line(explains(bucket, folder, several=several))
+            yield Line(f"seed {bucket.smallest.seed} shrunk: {left}; batches: {bucket.small.batches}")
+            yield Line(bucket.smallest.replay)
+            yield Line(explains(bucket, folder, several=several))
 
 
 def progress(ui: Ui, note: str = NOTE) -> Callable[[int, int], None]:

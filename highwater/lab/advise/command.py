@@ -17,8 +17,8 @@ from click.core import ParameterSource
 from highwater.cli.campaign import campaign_options
 from highwater.cli.cluster import cluster_options, ignored
 from highwater.cli.options import PATH, Command, duration, json_option
-from highwater.cli.tables import Terminal
 from highwater.lab.advise import losses
+from reports.document.blocks import Heading, Line, Table, Text
 from reports.formatting import percent
 from scenarios import own_files, plugged
 from sim.config import KEYS, shown
@@ -26,7 +26,7 @@ from sim.errors import InputError
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from highwater.cli.campaign import Place
     from highwater.cli.console import Ui
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from highwater.lab.advise.incidents import Exposure
     from highwater.lab.advise.rates import Rates
     from highwater.lab.advise.yearly import Estimate
+    from reports.document.blocks import Block
     from scenarios.properties.cluster import Cluster
     from sim.config import Value
 
@@ -118,7 +119,7 @@ def command(
     exposed = None if rates is None else _exposure(asked, rates)
     times = _Times.of(begin_s, budget_s, seeds, timed_rates=exposed is not None and incidents is None)
     if not as_json:
-        _head(ui, asked, cluster, exposed)
+        ui.lines(_head(asked, cluster, exposed))
     with place.begin("advice", {}) as (runner, record):
         outcome = _last(experiment.waves(asked, seeds, times.table_s, runner, record))
         table = findings.findings(outcome)
@@ -138,17 +139,11 @@ def command(
         notes = _notes(asked, cluster, exposed)
         ui.json({**_as_json(outcome, table, advice, loss, files, estimate, changed), "notes": notes})
         return
-    _show(ui, outcome)
-    ui.section("The shortest loss with the present settings")
-    _show_loss(ui, outcome, loss, output)
-    ui.section("Advice")
-    ui.lines(f"- {line}" for line in advice)
+    ui.show(_blocks(outcome, loss, advice, output))
     if estimate is not None:
-        losses.show(ui, estimate)
-        losses.show_changed(ui, estimate, changed)
+        ui.show([*losses.blocks(estimate), *losses.of_changes(estimate, changed)])
     if output is not None:
-        ui.section("The same figures by plain sweeps")
-        ui.lines(_sweeps(outcome, output))
+        ui.show([Heading("The same figures by plain sweeps"), *map(Line, _sweeps(outcome, output))])
     for file in files:
         ui.note(f"written: {file}")
 
@@ -281,20 +276,20 @@ def _ask(name: str, default: object) -> Any:
             click.echo(str(error), err=True)
 
 
-def _head(ui: Ui, asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> None:
+def _head(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> Iterator[str]:
     from highwater.lab.advise import experiment
     from highwater.lab.advise.answers import in_words
 
     answers = ", ".join(f"{name} = {in_words(value)}" for name, value in asked.answers.to_json().items())
-    ui.line(f"Answers: {answers}")
+    yield f"Answers: {answers}"
     config = asked.scenario.config
     own = {key: value for key, value in config.items() if not key.startswith("sim.")}
-    ui.line(f"Settings: {', '.join(f'{key} = {shown(value)}' for key, value in own.items())}")
-    ui.line(f"Releases: {', '.join(f'{mode.release} (mode {mode.name})' for mode in asked.modes)}")
+    yield f"Settings: {', '.join(f'{key} = {shown(value)}' for key, value in own.items())}"
+    yield f"Releases: {', '.join(f'{mode.release} (mode {mode.name})' for mode in asked.modes)}"
     if asked.idle:
-        ui.line(f"Without effect in these releases, and left out: {', '.join(asked.idle)}")
-    ui.line(f"Brokers: {experiment.layout(asked.scenario)}")
-    ui.lines(_notes(asked, cluster, exposed))
+        yield f"Without effect in these releases, and left out: {', '.join(asked.idle)}"
+    yield f"Brokers: {experiment.layout(asked.scenario)}"
+    yield from _notes(asked, cluster, exposed)
 
 
 def _notes(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> list[str]:
@@ -344,12 +339,18 @@ def _racks(cluster: Cluster, answers: Answers) -> list[str]:
     return []
 
 
-def _show(ui: Ui, outcome: Outcome) -> None:
+def _blocks(outcome: Outcome, loss: Loss | None, advice: list[str], output: Path | None) -> Iterator[Block]:
+    yield from _table(outcome)
+    yield Heading("The shortest loss with the present settings")
+    yield from map(Line, _loss(outcome, loss, output))
+    yield Heading("Advice")
+    yield from (Line(f"- {line}") for line in advice)
+
+
+def _table(outcome: Outcome) -> Iterator[Block]:
     from highwater.lab.advise.findings import price, rows
 
     changes = {change.name: change for change in outcome.experiment.changes}
-    text = Terminal(ui).text
-    ui.section(f"{counted(outcome.seeds, 'seed')}, each with every change in every release")
     headers = ["change", "release", "lose", "95 %, in %", "saved", "cost", "p"]
     figures = [
         (
@@ -363,44 +364,44 @@ def _show(ui: Ui, outcome: Outcome) -> None:
         )
         for row in rows(outcome, lambda cell: cell.lost)
     ]
-    ui.table(headers, figures, headers[2:])
-    text(
+    caption = f"{counted(outcome.seeds, 'seed')}, each with every change in every release"
+    yield Table(headers, figures, headers[2:], caption)
+    yield Text(
         "lose: seeds on which acknowledged records are lost. saved: those that only the present settings lose; cost: "
         "those that only the changed ones lose (p: McNemar). Releases in one row agree on every seed."
     )
-    ui.section("What they cost while nothing is lost")
     headers = ["change", "release", "no leader", "refused"]
     costs = [
         (row.change.short, row.releases, percent(row.found.leaderless), percent(row.found.refused))
         for row in rows(outcome, lambda cell: (cell.leaderless_ms, cell.window_ms, cell.refused, cell.acked))
     ]
-    ui.table(headers, costs, headers[2:])
-    text("no leader: share of the time. refused: batches that met a too small ISR, per acknowledged batch.")
-    ui.section("Prices that the table does not show")
+    yield Table(headers, costs, headers[2:], "What they cost while nothing is lost")
+    yield Text("no leader: share of the time. refused: batches that met a too small ISR, per acknowledged batch.")
+    yield Heading("Prices that the table does not show")
     for name, change in changes.items():
         if costly := price(outcome, change):
-            text(f"{name}: {costly}")
+            yield Text(f"{name}: {costly}")
 
 
-def _show_loss(ui: Ui, outcome: Outcome, loss: Loss | None, output: Path | None) -> None:
+def _loss(outcome: Outcome, loss: Loss | None, output: Path | None) -> Iterator[str]:
     from highwater.lab.advise.findings import unsaving
 
     if loss is None:
-        ui.line("None was found.")
+        yield "None was found."
         return
     size = f"{counted(loss.faults, 'fault')} and {counted(loss.batches, 'batch', 'batches')}"
     more = "" if loss.is_whole else " (the time was over before all of them were tried: a larger --budget continues)"
-    ui.line(f"Seed {loss.seed}, with {size}{more}:")
-    ui.lines(loss.story)
+    yield f"Seed {loss.seed}, with {size}{more}:"
+    yield from loss.story
     if unsaved := unsaving(outcome, loss):
-        ui.line(unsaved)
+        yield unsaved
     if output is None:
-        ui.line("With --output DIR, it can be run again, shown and explained")
+        yield "With --output DIR, it can be run again, shown and explained"
     else:
         page = str((output / LOSS).with_suffix(".html"))
         explain = ["explain", "--plan", str(output / LOSS), "--output", str(output)]
-        ui.line(f"As a page to step through: {plugged.command(['show', str(output / LOSS), '--output', page])}")
-        ui.line(f"What would have prevented it: {plugged.command(explain)}")
+        yield f"As a page to step through: {plugged.command(['show', str(output / LOSS), '--output', page])}"
+        yield f"What would have prevented it: {plugged.command(explain)}"
 
 
 def _sweeps(outcome: Outcome, output: Path) -> list[str]:

@@ -1,29 +1,29 @@
-"""Prints losses per partition-year."""
+"""Tells losses per partition-year."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.document.blocks import Heading, Line, Table
 from reports.formatting import decimal, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from highwater.cli.console import Ui
     from highwater.lab.advise.yearly import Estimate
+    from reports.document.blocks import Block
 
 ROWS: Final = 20
 """Strata that are printed; --json has all."""
 
 
-def show(ui: Ui, estimate: Estimate) -> None:
-    """Print figure, strata, rates and assumptions."""
+def blocks(estimate: Estimate) -> Iterator[Block]:
+    """Figure, strata, rates and assumptions."""
     from highwater.lab.advise import yearly
 
     exposed = estimate.exposed
-    ui.section(f"Losses per partition-year, by {estimate.runs:,} incidents")
-    ui.lines(yearly.answer(estimate))
-    ui.section("Strata: incidents by the faults in them")
+    yield Heading(f"Losses per partition-year, by {estimate.runs:,} incidents")
+    yield from map(Line, yearly.answer(estimate))
     tallies = sorted(estimate.tallies, key=lambda one: (-one.losses_a_year[0], -one.weight))
     headers = ["faults", "incidents a year", "lose records", "95 %", "losses a year", "95 % "]
     rows = [
@@ -37,27 +37,26 @@ def show(ui: Ui, estimate: Estimate) -> None:
         )
         for one in tallies[:ROWS]
     ]
-    ui.table(headers, rows, headers[1:])
+    yield Table(headers, rows, headers[1:], "Strata: incidents by the faults in them")
     if len(tallies) > ROWS:
-        ui.line(f"{len(tallies) - ROWS} more strata: --json")
-    ui.section("Rates")
+        yield Line(f"{len(tallies) - ROWS} more strata: --json")
+    yield Heading("Rates")
     for name, rate in exposed.rates.a_year.items():
         if rate:
             each, total = decimal(rate, 3), decimal(exposed.a_year[name], 3)
-            ui.line(f"{name}: {each} a year of each, {total} in all ({exposed.rates.sources[name]})")
-    ui.section("Assumed")
-    ui.lines(f"- {line}" for line in yearly.assumptions(estimate))
-    ui.section("Not in the figure")
-    ui.lines(f"- {line}" for line in (*yearly.left_out(estimate), *yearly.NOT_MODELLED))
+            yield Line(f"{name}: {each} a year of each, {total} in all ({exposed.rates.sources[name]})")
+    yield Heading("Assumed")
+    yield from (Line(f"- {line}") for line in yearly.assumptions(estimate))
+    yield Heading("Not in the figure")
+    yield from (Line(f"- {line}") for line in (*yearly.left_out(estimate), *yearly.NOT_MODELLED))
 
 
-def show_changed(ui: Ui, present: Estimate, changed: Sequence[tuple[str, Estimate]]) -> None:
-    """Print the losses a year with each advised change."""
+def of_changes(present: Estimate, changed: Sequence[tuple[str, Estimate]]) -> Iterator[Block]:
+    """The losses a year with each advised change."""
     from highwater.lab.advise.experiment import PRESENT
 
     if not changed:
         return
-    ui.section("Losses a year with each advised change, under the same rates")
     rows = [
         (
             name,
@@ -68,7 +67,7 @@ def show_changed(ui: Ui, present: Estimate, changed: Sequence[tuple[str, Estimat
         for name, one in ((PRESENT, present), *changed)
     ]
     headers = ["change", "losses a year", "95 %", "incidents"]
-    ui.table(headers, rows, headers[1:])
+    yield Table(headers, rows, headers[1:], "Losses a year with each advised change, under the same rates")
 
 
 def _between(low: str, high: str) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from highwater.cli.options import PATH, Command, json_option
-from highwater.cli.tables import Markdown, Terminal
+from reports.document.blocks import Heading, Items, Table, Text
 from sim import exit_codes
 from sim.errors import InputError, parse_pairs
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from highwater.cli.console import Ui
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from highwater.lab.audit.image import Key
     from highwater.lab.audit.restart import Restart
     from highwater.lab.audit.results import Named
+    from reports.document.blocks import Block
 
 SHOWN: Final = 20
 """Rows of a table without --most."""
@@ -136,15 +138,10 @@ def command(
     if as_json:
         ui.json(results_as_json(found, name, restart, distances, logs))
     else:
-        shown = Markdown(ui) if form == "markdown" else Terminal(ui)
-        if restart is None:
-            _show(shown, found, name, most)
-            if logs is not None:
-                _show_lost(shown, logs, name, most)
-            if measured is not None:
-                _show_distances(shown, distances, name, most)
-        else:
-            _show_restart(shown, found, name, restart, most)
+        ui.show(
+            _blocks(found, name, logs, distances, most) if restart is None else _restart(found, name, restart, most),
+            form,
+        )
         ui.caution([*found.notes, *([] if logs is None else logs.notes)])
     if stories is not None and measured is not None:
         ui.note(_write_stories(stories, measured, distances, name, most))
@@ -185,15 +182,6 @@ def _setting(key: str, value: str) -> str:
     return value
 
 
-def _show_lost(shown: Terminal, logs: BrokerLogs, name: Named, most: int) -> None:
-    from highwater.lab.audit import results
-
-    table = results.lost_table(logs, name)
-    _table(shown, table.caption, table.headers, table.rows, most)
-    if not table.rows:
-        shown.title(results.NOTHING_LOST)
-
-
 def _check_broker_logs(broker_logs: Sequence[Path], broker: int | None) -> None:
     if broker_logs and broker is not None:
         raise InputError("--broker-log tells what was lost, and --before-restart is about now: ask one at a time")
@@ -225,15 +213,14 @@ def _nearest_first(distances: Measured, most: int) -> list[tuple[Key, Distance]]
     return [(key, now) for key, (now, _) in ordered][:most]
 
 
-def _show_distances(shown: Terminal, distances: Measured, name: Named, most: int) -> None:
+def _distance_blocks(distances: Measured, name: Named, most: int) -> Iterator[Block]:
     from highwater.lab.audit import results
 
-    table = results.distance_table(distances, name)
-    _table(shown, table.caption, table.headers, table.rows, most)
+    yield from _table(results.distance_table(distances, name), most)
     for key, now in _nearest_first(distances, most):
         for what, stories in (("loss", now.loss), ("no leader", now.leaderless)):
             if stories:
-                shown.text(f"{name(key)}, {what}: {results.told(stories[0])}.")
+                yield Text(f"{name(key)}, {what}: {results.told(stories[0])}.")
 
 
 def _write_stories(folder: Path, measured: AuditDistances, distances: Measured, name: Named, most: int) -> str:
@@ -267,51 +254,52 @@ def _exit_code(found: Audit, restart: Restart | None, logs: BrokerLogs | None) -
     return exit_codes.UNEXPECTED if serious or found.unexplained or has_lost else exit_codes.EXPECTED
 
 
-def _show(shown: Terminal, found: Audit, name: Named, most: int) -> None:
+def _blocks(found: Audit, name: Named, logs: BrokerLogs | None, distances: Measured, most: int) -> Iterator[Block]:
     from highwater.lab.audit import results
     from highwater.lab.audit.risks import FINDINGS, ORDER
 
-    shown.title(results.answer(found))
-    shown.items([*results.summary(found), *results.explained(found)])
+    yield Heading(results.answer(found))
+    yield Items([*results.summary(found), *results.explained(found)])
     for severity in ORDER:
         rows = results.risk_rows(found, severity, name)
         if not rows:
             continue
-        shown.title(f"{results.SEVERITIES[severity].capitalize()}: {len(rows)}")
+        yield Heading(f"{results.SEVERITIES[severity].capitalize()}: {len(rows)}")
         for partition, kind, text, advice, finding in rows[:most]:
-            shown.text(f"{partition}: {text} ({kind}).")
-            shown.items([f"Do: {advice}.", *([f"See {finding} in {FINDINGS}."] if finding else [])])
-        _more(shown, len(rows), most)
-    for table in results.tables(found, name):
-        _table(shown, table.caption, table.headers, table.rows, most)
-    earlier = results.at_risk_rows(found, name)
-    _table(shown, "When records could be lost", ["record", "time (UTC)", "partition", "what was so"], earlier, most)
+            yield Text(f"{partition}: {text} ({kind}).")
+            yield Items([f"Do: {advice}.", *([f"See {finding} in {FINDINGS}."] if finding else [])])
+        yield from _more(len(rows), most)
+    for table in (*results.tables(found, name), results.at_risk_table(found, name)):
+        yield from _table(table, most)
+    if logs is not None:
+        yield from _table(results.lost_table(logs, name), most)
+        if not logs.lost:
+            yield Heading(results.NOTHING_LOST)
+    if distances:
+        yield from _distance_blocks(distances, name, most)
 
 
-def _table(
-    shown: Terminal, caption: str, headers: Sequence[str], rows: Sequence[tuple[object, ...]], most: int
-) -> None:
-    if rows:
-        shown.table(caption, headers, rows[:most], numbers=["record"])
-        _more(shown, len(rows), most)
+def _table(table: Table, most: int) -> Iterator[Block]:
+    if table.rows:
+        yield replace(table, rows=table.rows[:most])
+        yield from _more(len(table.rows), most)
 
 
-def _more(shown: Terminal, number: int, most: int) -> None:
+def _more(number: int, most: int) -> Iterator[Block]:
     if number > most:
-        shown.items([f"and {number - most} more (--most, --json)"])
+        yield Items([f"and {number - most} more (--most, --json)"])
 
 
-def _show_restart(shown: Terminal, found: Audit, name: Named, restart: Restart, most: int) -> None:
+def _restart(found: Audit, name: Named, restart: Restart, most: int) -> Iterator[Block]:
     from highwater.lab.audit import results
 
-    shown.title(results.restart_answer(found, restart))
-    shown.items(results.summary(found))
+    yield Heading(results.restart_answer(found, restart))
+    yield Items(results.summary(found))
     for one in results.restart_causes(restart, name):
         partitions = one["partitions"]
-        shown.text(f"{one['text'][:1].upper()}{one['text'][1:]}.")
-        shown.items([f"Do: {one['advice']}.", f"{', '.join(partitions[:most])}."])
-        _more(shown, len(partitions), most)
-    shown.items(
-        f"{name(key)}: {'; '.join(one.text for one in texts)}." for key, texts in list(restart.reasons.items())[:most]
-    )
-    _more(shown, len(restart.reasons), most)
+        yield Text(f"{one['text'][:1].upper()}{one['text'][1:]}.")
+        yield Items([f"Do: {one['advice']}.", f"{', '.join(partitions[:most])}."])
+        yield from _more(len(partitions), most)
+    reasons = list(restart.reasons.items())[:most]
+    yield Items([f"{name(key)}: {'; '.join(one.text for one in texts)}." for key, texts in reasons])
+    yield from _more(len(restart.reasons), most)

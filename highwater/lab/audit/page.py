@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import resources
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from highwater.lab.audit import describe, results
 from highwater.lab.audit.log import open_log
 from highwater.lab.audit.risks import FINDINGS, ORDER, Severity
-from reports.page.build import jinja_environment
+from reports.document.blocks import Cell, Contents, Document, Heading, Items, Table, Text
+from reports.document.page import to_html
 from reports.versions import version
+from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from highwater.lab.audit.audit import Audit
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from highwater.lab.audit.distance import Distance, Nearest
     from highwater.lab.audit.image import Key, PartitionState
     from highwater.lab.audit.results import Named
+    from reports.document.blocks import Block
 
 LINES: Final = 20
 """Most partitions with a time line."""
@@ -28,35 +31,8 @@ ROWS: Final = 60
 """Most records of a time line: the last ones."""
 TABLE: Final = 200
 """Most rows of a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A partition after one of its records.
-
-    Attributes:
-        record: its offset, or "snapshot".
-        time: of its batch.
-        cells: for each broker of the time line, what it is there: (style, words).
-        risk: the risk that begins, or that it is over; empty if neither.
-        is_at_risk: whether records could be lost then.
-    """
-
-    record: int | str
-    time: str
-    cells: tuple[tuple[str, str], ...]
-    risk: str
-    is_at_risk: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """The time line of a partition: name, brokers, last records, and how many earlier ones are not shown."""
-
-    name: str
-    brokers: tuple[int, ...]
-    rows: tuple[Row, ...]
-    earlier: int
+RISK: Final = ("partition", "what is so", "what to do")
+"""Columns of partitions at risk."""
 
 
 def audit_page(
@@ -78,32 +54,56 @@ def audit_page(
     Raises:
         InputError: a library is missing.
     """
-    environment = jinja_environment("highwater.lab.audit")
-    style = resources.files("reports.page").joinpath("report.css").read_text(encoding="utf-8")
-    at_risk = [
-        (results.SEVERITIES[severity].capitalize(), results.risk_rows(found, severity, name)) for severity in ORDER
-    ]
-    keys = _shown(found)
+    document = Document(
+        "Audit of a metadata log",
+        list(_blocks(found, paths, name, distances, logs)),
+        "Highwater audit",
+        "Highwater: audit of a metadata log",
+    )
+    return to_html(document)
+
+
+def _blocks(
+    found: Audit,
+    paths: Sequence[Path],
+    name: Named,
+    distances: Mapping[Key, tuple[Distance, Nearest | None]] | None,
+    logs: BrokerLogs | None,
+) -> Iterator[Block]:
+    nothing_lost = [f"{results.NOTHING_LOST}."] if logs is not None and not logs.lost else []
+    notes = [*found.notes, *([] if logs is None else logs.notes)]
+    yield Text(results.answer(found), "answer")
+    yield Items([*results.summary(found), *results.explained(found), *nothing_lost])
+    yield from (Text(note, "warning") for note in notes[:TABLE])
+    yield Contents()
+    for severity in ORDER:
+        if rows := results.risk_rows(found, severity, name):
+            yield from _table(Table(RISK, [*map(_risk, rows)], caption=results.SEVERITIES[severity].capitalize()))
     tables = [
         *([] if logs is None else [results.lost_table(logs, name)]),
         *results.tables(found, name),
         *([results.distance_table(distances, name), results.story_table(distances, name)] if distances else []),
     ]
-    nothing_lost = [f"{results.NOTHING_LOST}."] if logs is not None and not logs.lost else []
-    text: str = environment.get_template("audit.html").render(
-        style=style,
-        answer=results.answer(found),
-        summary=[*results.summary(found), *results.explained(found), *nothing_lost],
-        notes=[*found.notes, *([] if logs is None else logs.notes)],
-        at_risk=[(title, rows) for title, rows in at_risk if rows],
-        tables=[(table.caption, table.headers, table.rows) for table in tables if table.rows],
-        lines=_lines(found, paths, keys[:LINES], name),
-        others=max(0, len(keys) - LINES),
-        most=TABLE,
-        findings=FINDINGS,
-        version=version(),
+    for table in tables:
+        yield from _table(table)
+    yield from _lines(found, paths, name)
+    yield Text(
+        f"Checks, rules and limits are explained in highwater/lab/audit/README.md. Highwater {version()}.", "note"
     )
-    return text
+
+
+def _table(table: Table) -> Iterator[Block]:
+    """A table, if it has rows, with a heading in place of its caption."""
+    if table.rows:
+        yield Heading(table.caption, name=re.sub(r"[^a-z0-9]+", "-", table.caption.lower()))
+        yield replace(table, rows=table.rows[:TABLE], caption="")
+    if len(table.rows) > TABLE:
+        yield Text(f"The first {TABLE} of {len(table.rows)}.", "note")
+
+
+def _risk(row: tuple[str, str, str, str, str]) -> tuple[object, ...]:
+    partition, kind, text, advice, finding = row
+    return partition, f"{text} ({kind})", f"{advice} (scenarios {finding} of {FINDINGS})" if finding else advice
 
 
 def _shown(found: Audit) -> list[Key]:
@@ -113,11 +113,12 @@ def _shown(found: Audit) -> list[Key]:
     return [key for key in dict.fromkeys(keys) if key in found.image.partitions]
 
 
-def _lines(found: Audit, paths: Sequence[Path], keys: Sequence[Key], name: Named) -> list[Line]:
-    """The log is read again, since an audit keeps no past states."""
+def _lines(found: Audit, paths: Sequence[Path], name: Named) -> Iterator[Block]:
+    """Time lines. The log is read again, since an audit keeps no past states."""
+    keys = _shown(found)
     if not keys or describe.is_description(paths[0]):
-        return []
-    states: dict[Key, list[tuple[PartitionState, int]]] = {key: [] for key in keys}
+        return
+    states: dict[Key, list[tuple[PartitionState, int]]] = {key: [] for key in keys[:LINES]}
     log = open_log(paths)
     image = log.start()
     for key, noted in states.items():
@@ -132,26 +133,39 @@ def _lines(found: Audit, paths: Sequence[Path], keys: Sequence[Key], name: Named
                 state = image.partitions.get(key)
                 if state is not None and (not noted or noted[-1][0] is not state):
                     noted.append((state, batch.time_ms))
-    return [_line(found, key, noted, name) for key, noted in states.items() if noted]
+    yield Heading("Partitions over time")
+    others = f" {counted(len(keys) - LINES, 'more partition')} not shown." if len(keys) > LINES else ""
+    yield Text(
+        "One row for each record of the partition, one column for each broker. Shaded rows: acknowledged records could "
+        f"be lost by clean stops, elections or reassignments alone.{others}",
+        "note",
+    )
+    for number, (key, noted) in enumerate(states.items(), start=1):
+        if noted:
+            yield Heading(f"{name(key)} over time", level=3, name=f"line{number}")
+            yield from _line(found, key, noted)
 
 
-def _line(found: Audit, key: Key, noted: list[tuple[PartitionState, int]], name: Named) -> Line:
+def _line(found: Audit, key: Key, noted: list[tuple[PartitionState, int]]) -> Iterator[Block]:
+    """The time line of a partition: the last of its records, and what each broker is after it."""
     kept = noted[-ROWS:]
-    brokers = tuple(sorted({broker for state, _ in kept for broker in (*state.replicas, *state.isr, *state.elr)}))
+    brokers = sorted({broker for state, _ in kept for broker in (*state.replicas, *state.isr, *state.elr)})
     begins = {one.offset: one for one in found.at_risk.get(key, ())}
     rows = []
     kind = ""
     for state, time_ms in noted:
         one = begins.get(state.offset)
         kind = kind if one is None else one.kind
+        style = "risk" if kind else ""
         risk = "" if one is None else one.text or "no longer at risk"
-        cells = tuple(_cell(state, broker) for broker in brokers)
-        record = "snapshot" if state.offset < 0 else state.offset
-        rows.append(Row(record, results.when(time_ms), cells, risk, bool(kind)))
-    return Line(name(key), brokers, tuple(rows[-ROWS:]), len(noted) - len(kept))
+        record = Cell("snapshot" if state.offset < 0 else state.offset, style)
+        rows.append((record, results.when(time_ms), *(_cell(state, broker) for broker in brokers), Cell(risk, style)))
+    if len(noted) > len(kept):
+        yield Text(f"{counted(len(noted) - len(kept), 'earlier record')} not shown.", "note")
+    yield Table(["record", "time (UTC)", *(f"broker {broker}" for broker in brokers), "risk of a loss"], rows[-ROWS:])
 
 
-def _cell(state: PartitionState, broker: int) -> tuple[str, str]:
+def _cell(state: PartitionState, broker: int) -> Cell:
     if broker == state.leader:
         style, words = "isr leader", ["leader"]
     elif broker in state.isr:
@@ -163,8 +177,8 @@ def _cell(state: PartitionState, broker: int) -> tuple[str, str]:
     elif broker in state.replicas:
         style, words = "out", ["replica"]
     else:
-        return "out", "-"
+        return Cell("-", "out")
     words += [word for word, some in (("added", state.adding), ("removed", state.removing)) if broker in some]
     if broker not in state.replicas:
         words.append("no replica")
-    return style, ", ".join(words)
+    return Cell(", ".join(words), style)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +9,7 @@ from highwater.lab.audit.audit import AUDIT_VERSION, anonymous
 from highwater.lab.audit.controller import listed
 from highwater.lab.audit.restart import told as told_cause
 from highwater.lab.audit.risks import ORDER, Severity
+from reports.document.blocks import Table
 from sim.plurals import counted
 
 if TYPE_CHECKING:
@@ -158,35 +158,30 @@ def explained(audit: Audit) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under a caption."""
-
-    caption: str
-    headers: tuple[str, ...]
-    rows: Sequence[tuple[object, ...]]
-
-
 def tables(audit: Audit, name: Named) -> list[Table]:
     """What happened, and which records no event or a known bug explains; without empty tables."""
     happened = [(one.offset, when(one.time_ms), name(one.key), one.text) for one in audit.happened]
     record = ("record", "time (UTC)", "partition")
     found = (
-        Table("Elections that lost records, or may have", (*record, "what happened"), happened),
-        Table(
+        _table("Elections that lost records, or may have", (*record, "what happened"), happened),
+        _table(
             f"Records that Kafka {audit.release} does not write",
             (*record, "problem", "change"),
             list(unexplained_rows(audit, name)),
         ),
-        Table("Records that a known bug explains", (*record, "event", "rules"), list(bug_rows(audit, name))),
+        _table("Records that a known bug explains", (*record, "event", "rules"), list(bug_rows(audit, name))),
     )
     return [table for table in found if table.rows]
+
+
+def _table(caption: str, headers: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Table:
+    return Table(headers, rows, ["record"], caption)
 
 
 def lost_table(logs: BrokerLogs, name: Named) -> Table:
     """Committed records that were lost."""
     headers = ("partition", "offsets", "time", "what shows it")
-    return Table("Committed records that were lost, by the brokers' logs", headers, lost_rows(logs, name))
+    return _table("Committed records that were lost, by the brokers' logs", headers, lost_rows(logs, name))
 
 
 def distance_table(found: Mapping[Key, tuple[Distance, Nearest | None]], name: Named) -> Table:
@@ -195,7 +190,7 @@ def distance_table(found: Mapping[Key, tuple[Distance, Nearest | None]], name: N
     headers = ("partition", "loss after", "no leader after", "nearest to a loss")
     width = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
     caption = "How far from a loss (clean events: clean stops, starts, moves, preferred elections)"
-    return Table(caption, headers[:width], [row[:width] for row in rows])
+    return _table(caption, headers[:width], [row[:width] for row in rows])
 
 
 def story_table(found: Mapping[Key, tuple[Distance, Nearest | None]], name: Named) -> Table:
@@ -206,16 +201,17 @@ def story_table(found: Mapping[Key, tuple[Distance, Nearest | None]], name: Name
         for what, stories in (("loss", now.loss), ("no leader", now.leaderless))
         if stories
     ]
-    return Table("Shortest stories", ("partition", "ends with", "after", "events"), rows)
+    return _table("Shortest stories", ("partition", "ends with", "after", "events"), rows)
 
 
-def at_risk_rows(audit: Audit, name: Named) -> list[tuple[object, ...]]:
-    """Record, time, partition, and what was so, of each record with which a risk of a loss began or ended."""
-    return [
+def at_risk_table(audit: Audit, name: Named) -> Table:
+    """Each record with which a risk of a loss began or ended."""
+    rows = [
         (one.offset, when(one.time_ms), name(key), one.text or "no longer at risk")
         for key, begun in audit.at_risk.items()
         for one in begun
     ]
+    return _table("When records could be lost", ("record", "time (UTC)", "partition", "what was so"), rows)
 
 
 def unexplained_rows(audit: Audit, name: Named) -> Iterator[tuple[object, ...]]:

@@ -9,16 +9,18 @@ import click
 from highwater.cli.campaign import campaign_options
 from highwater.cli.options import Command, json_option
 from highwater.requests import seed_range
+from reports.document.blocks import Heading, Line, Table
 from scenarios import plugged
 from sim import exit_codes
 from sim.config import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from highwater.cli.campaign import Place
     from highwater.cli.console import Ui
     from highwater.lab.claims.claims import Claim, Evidence, Judgement
+    from reports.document.blocks import Block
 
 SCHEMA_VERSION: Final = 1
 
@@ -44,10 +46,9 @@ def command(ui: Ui, /, names: tuple[str, ...], seeds: str | None, as_json: bool,
         entries = [_json(claim, judged.get(claim.name)) for claim in chosen]
         ui.json({"schema_version": SCHEMA_VERSION, "claims": entries})
     elif names:
-        for claim in chosen:
-            _tell(ui, claim, judged.get(claim.name))
+        ui.show([*(block for claim in chosen for block in _claim(claim, judged.get(claim.name))), Line("")])
     else:
-        _table(ui, chosen, judged)
+        ui.show(_table(chosen, judged))
     for found in differing:
         claim = found.claim
         ui.warn(f"highwater: {claim.name}: recorded as {claim.verdict}, {found.verdict} by these {found.runs} runs")
@@ -62,36 +63,39 @@ def _judged(chosen: Sequence[Claim], seeds: range, place: Place) -> dict[str, Ju
         return {found.claim.name: found for found in judge(chosen, seeds, runner, record)}
 
 
-def _table(ui: Ui, chosen: Sequence[Claim], judged: Mapping[str, Judgement]) -> None:
+def _table(chosen: Sequence[Claim], judged: Mapping[str, Judgement]) -> Iterator[Block]:
     if judged:
         rows = [(name, found.verdict, found.runs, found.broken_in) for name, found in judged.items()]
-        ui.table(["claim", "verdict", "runs", "of which contradict"], rows, numbers=["runs", "of which contradict"])
+        headers = ["claim", "verdict", "runs", "of which contradict"]
+        yield Table(headers, rows, numbers=headers[2:], apart=False)
     else:
-        ui.table(["claim", "verdict", "what it promises"], [(one.name, one.verdict, one.means) for one in chosen])
+        meanings = [(one.name, one.verdict, one.means) for one in chosen]
+        yield Table(["claim", "verdict", "what it promises"], meanings, apart=False)
     verdicts = [found.verdict for found in judged.values()] or [one.verdict for one in chosen]
-    ui.line()
-    ui.line(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)))
-    ui.line(f"highwater claims {chosen[0].name} prints this claim with its source and runs; --seeds 0..100 judges all.")
+    yield Line("")
+    yield Line(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)))
+    yield Line(
+        f"highwater claims {chosen[0].name} prints this claim with its source and runs; --seeds 0..100 judges all."
+    )
 
 
-def _tell(ui: Ui, claim: Claim, found: Judgement | None) -> None:
+def _claim(claim: Claim, found: Judgement | None) -> Iterator[Block]:
     from highwater.lab.claims.claims import BROKEN
 
-    ui.line(f"{claim.name}: {claim.verdict if found is None else found.verdict}", style="bold")
-    ui.line(f"  \u201c{claim.sentence}\u201d")
-    ui.line(f"  {claim.source}")
-    ui.line(f"  Promised: {claim.means}")
+    yield Heading(f"{claim.name}: {claim.verdict if found is None else found.verdict}")
+    yield Line(f"  \u201c{claim.sentence}\u201d")
+    yield Line(f"  {claim.source}")
+    yield Line(f"  Promised: {claim.means}")
     if claim.why:
-        ui.line(f"  Why: {claim.why}")
+        yield Line(f"  Why: {claim.why}")
     for one in claim.evidence:
         side = "inside the promise" if one.promised else "anywhere"
         looked = "Contradicted by" if claim.verdict == BROKEN else "No run may show"
-        ui.line(f"  {looked} {' or '.join(one.kinds)} ({side}): {_command(one)}")
+        yield Line(f"  {looked} {' or '.join(one.kinds)} ({side}): {_command(one)}")
     if found is not None:
-        ui.line(f"  {found.broken_in} of {found.runs} runs contradict it")
+        yield Line(f"  {found.broken_in} of {found.runs} runs contradict it")
         for scenario, mode, seed, kinds in found.seeds:
-            ui.line(f"    {scenario}, {mode}, seed {seed}: {', '.join(kinds)}")
-    ui.line()
+            yield Line(f"    {scenario}, {mode}, seed {seed}: {', '.join(kinds)}")
 
 
 def _command(one: Evidence) -> str:

@@ -10,6 +10,7 @@ import click
 from highwater.cli.options import PATH, Command, F, json_option, rule_option, set_option
 from highwater.lab.confirm.request import ATTEMPTS, LIMIT_SECONDS, PACE, ConfirmRequest, outcome_text
 from reports import exits
+from reports.document.blocks import Table
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -93,11 +94,9 @@ def _show(ui: Ui, asked: Confirmation, run: Mapping[str, Any], number: int) -> N
     if not run["rows"]:
         return
     ui.line(", ".join(f"{name} {seconds} s" for name, seconds in run["seconds"].items()))
-    ui.line()
     cells = [(row["what"], row["simulated"], row["real"], _word(row)) for row in run["rows"]]
-    ui.table(["what", "simulation", f"Kafka {kafka}", ""], cells)
-    ui.line()
-    ui.lines(_remarks(run, kafka))
+    ui.show([Table(["what", "simulation", f"Kafka {kafka}", ""], cells)])
+    ui.lines(["", *_remarks(run, kafka)])
 
 
 def _word(row: Mapping[str, Any]) -> str:

@@ -10,18 +10,20 @@ import click
 from highwater.cli.options import PATH, Command, duration, json_option, rule_option, strict_option
 from highwater.lab.explore.modes.subject import KRAFT, STATES_MAX, WALK_EVENTS, ZOOKEEPER, subject_of
 from reports import starts
+from reports.document.blocks import Line, Table
 from scenarios import own_files
 from sim import exit_codes
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from highwater.cli.console import Ui
     from highwater.lab.explore.cluster import Action, Cluster
     from highwater.lab.explore.modes.subject import Subject
     from highwater.lab.explore.search import Found
+    from reports.document.blocks import Block
 
 MOST_STATES: Final = 100_000_000
 WALKS_MAX: Final = 1_000_000_000
@@ -140,7 +142,7 @@ def command(
     if as_json:
         ui.json(_as_json(subject, found))
     else:
-        _show(ui, subject, found)
+        ui.show(_blocks(subject, found))
     if output is not None and isinstance(world, Cluster):
         words = [
             *(["--strict"] if strict else []),
@@ -191,22 +193,22 @@ def _write(
     ui.note(f"{file} was not written: {reason}")
 
 
-def _show(ui: Ui, subject: Subject, found: Found[Any]) -> None:
+def _blocks(subject: Subject, found: Found[Any]) -> Iterator[Block]:
     for kind, path in found.paths.items():
-        ui.line(f"{kind} after {len(path)} events: {subject.meanings[kind]}", style="bold")
+        caption = f"{kind} after {len(path)} events: {subject.meanings[kind]}"
         rows = [(number, subject.event(action), subject.state(after)) for number, (action, after) in enumerate(path, 1)]
-        ui.table(["", "event", "state after it"], rows, numbers=[""])
-        ui.line()
-    ui.line(_verdict(found), style="bold")
+        yield Table(["", "event", "state after it"], rows, [""], caption, apart=False)
+        yield Line("")
+    yield Line(_verdict(found), "bold")
     reached = f"{found.states:,} states, {found.transitions:,} transitions, {found.depth} events deep"
     if found.walks:
         reached = f"{found.walks:,} random walks, {reached}"
-    ui.line(f"{reached}, {found.seconds:.1f} CPU s")
+    yield Line(f"{reached}, {found.seconds:.1f} CPU s")
     mutant = subject.decide.rules.mutant
     if mutant in subject.decide.mutants.by_name:
         place = subject.decide.mutants.by_name[mutant]
         took = "executed" if place.took else "never executed"
-        ui.line(f"mutant {mutant}: its place was {took}, and {'' if place.differed else 'never '}decided otherwise")
+        yield Line(f"mutant {mutant}: its place was {took}, and {'' if place.differed else 'never '}decided otherwise")
 
 
 def _verdict(found: Found[Any]) -> str:

@@ -9,7 +9,9 @@ from highwater.lab.hunt import state as states
 from highwater.lab.hunt.examining import NO_PROGRESS
 from highwater.lab.hunt.hunter import defects, new_causes
 from highwater.lab.hunt.state import FINDING, REPAIRED
-from reports.document.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
+from reports.document.blocks import Commands, Document, Heading, Items, Table, Text
+from reports.document.markdown import to_markdown
+from reports.document.page import to_html
 from reports.formatting import percent
 from scenarios import plugged
 from scenarios.format.findings import recognised
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from highwater.lab.hunt.hunter import Hunt
     from highwater.lab.hunt.state import Cause
+    from reports.document.blocks import Block
 
 CAUSES_SHOWN: Final = 40
 """Most new causes with a section of their own."""
@@ -35,9 +38,9 @@ _TITLE: Final = "Hunt over Kafka "
 
 def write(hunt: Hunt) -> None:
     """Write the page as Markdown and HTML."""
-    title, blocks = f"{_TITLE}{hunt.state.about['kafka']}", list(_blocks(hunt))
-    states.write(hunt.folder, states.MARKDOWN, to_markdown(title, blocks))
-    states.write(hunt.folder, states.HTML, to_html(title, blocks))
+    document = Document(f"{_TITLE}{hunt.state.about['kafka']}", list(_blocks(hunt)), "Highwater hunt")
+    states.write(hunt.folder, states.MARKDOWN, to_markdown(document))
+    states.write(hunt.folder, states.HTML, to_html(document))
 
 
 def answer(hunt: Hunt) -> list[str]:

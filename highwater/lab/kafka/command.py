@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli.options import SuggestingGroup, json_option
+from reports.document.blocks import Table
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -47,7 +48,7 @@ def list_releases(ui: Ui, newer: bool, as_json: bool) -> None:
     for row in rows:
         mode_name = row["mode"] if row["exact"] else f"nearest: {row['mode']}"
         told.append((row["release"], mode_name, yes[row["fetched"]], yes[row["pinned"]]))
-    ui.table(["release", "mode", "fetched", "pinned"], told)
+    ui.show([Table(["release", "mode", "fetched", "pinned"], told, apart=False)])
     for name in (row["release"] for row in rows if not row["pinned"] and not row["fetched"]):
         ui.line(f"Kafka {name} is newer than this Highwater: highwater kafka fetch {name} --unpinned")
 

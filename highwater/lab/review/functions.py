@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from highwater.functions import check_number
 from highwater.lab.review import page
 from highwater.lab.review.review import review as find
-from highwater.results import shown
-from reports.document.document import to_markdown
+from reports.document.blocks import Items
+from reports.document.markdown import to_markdown
+from reports.document.page import blocks_as_html
 from scenarios.format import catalogue
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ class Reviewed:
     @property
     def markdown(self) -> str:
         """The page, for a discussion thread."""
-        return to_markdown(page.title(self.found), list(page.blocks(self.found)))
+        return to_markdown(page.document(self.found))
 
     def _repr_html_(self) -> str:
-        return f"<ul>{''.join(f'<li>{shown(line)}</li>' for line in self.said)}</ul>"
+        return blocks_as_html([Items(self.said)])
 
 
 def review(

@@ -21,7 +21,9 @@ from highwater.lab.review.review import command, word
 from reports import starts
 from reports.analysis import sentences
 from reports.analysis.sentences import LOSSES, MEASURES
-from reports.document.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
+from reports.document.blocks import Commands, Document, Heading, Items, Table, Text
+from reports.document.markdown import to_markdown
+from reports.document.page import to_html
 from reports.formatting import number, share
 from reports.versions import version
 from scenarios import own_files
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from highwater.lab.review.result import Counts, Review, StoryEnd, Swept
     from reports.analysis.compare import Difference
+    from reports.document.blocks import Block
 
 MARKDOWN: Final = "review.md"
 HTML: Final = "review.html"
@@ -55,11 +58,6 @@ VERDICTS: Final = {
     WAITS: "{mode} keeps its promise where {base} does, and leaves a partition waiting for an operator more often.",
     HARMLESS: "No violation of {mode} was found that {base} does not have, and no loss of availability.",
 }
-
-
-def title(review: Review) -> str:
-    """The title of the page."""
-    return f"Review of {review.mode.name} against {review.base.name}"
 
 
 def label(review: Review) -> str:
@@ -84,15 +82,22 @@ def check_files(option: str, folder: Path) -> None:
 
 def write(review: Review, folder: Path) -> None:
     """Write the page as Markdown and as HTML."""
-    parts = list(blocks(review))
-    own_files.write(folder / MARKDOWN, to_markdown(title(review), parts), starts.REVIEW)
-    own_files.write(folder / HTML, to_html(title(review), parts), starts.REVIEW_PAGE)
+    page = document(review)
+    own_files.write(folder / MARKDOWN, to_markdown(page), starts.REVIEW)
+    own_files.write(folder / HTML, to_html(page), starts.REVIEW_PAGE)
+
+
+def document(review: Review) -> Document:
+    """The page."""
+    return Document(
+        f"Review of {review.mode.name} against {review.base.name}", list(blocks(review)), "Highwater review"
+    )
 
 
 def blocks(review: Review) -> Iterator[Block]:
     """The parts of the page, in order."""
     if review.claim:
-        yield Text(review.claim, quoted=True)
+        yield Text(review.claim, "quoted")
     yield Items(list(answer(review)))
     yield from _rules(review)
     yield from _claim(review)

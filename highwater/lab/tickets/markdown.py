@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.lab.tickets.instructions import instructions
 from highwater.lab.tickets.story import in_properties
 from highwater.lab.tickets.templates import prose
-from reports.evidence.markdown import escaped
+from reports.document.escape import markdown as escaped
 from scenarios.format.findings import causes
 from sim.plurals import counted
 from sim.protocol.kraft.metadata import ELR_FEATURE

@@ -9,18 +9,21 @@ import click
 
 from highwater.cli.campaign import campaign_options
 from highwater.cli.options import SuggestingGroup, duration, json_option, read_rules, set_option
-from highwater.cli.tables import Markdown, Terminal
+from reports.document.blocks import Heading, Line, Table, Text
 from scenarios.version import PLAIN, build
 from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from highwater.cli.campaign import Place
     from highwater.cli.console import Ui
     from highwater.lab.zoo.census import Census
     from highwater.lab.zoo.hunt import Hunt, Summary
     from highwater.lab.zoo.targets import Target
+    from reports.document.blocks import Block
     from scenarios.format.scenario import Scenario
     from sim.config import Value
 
@@ -45,7 +48,7 @@ def list_targets(ui: Ui, as_json: bool) -> None:
         ui.json({"targets": [_as_json(one) for one in targets]})
     else:
         rows = [(one.name, one.tier, _where(one, walks=one.walks is not None)[0], one.sentence) for one in targets]
-        ui.table(["mutant or bug", "tier", "hunted in", "what it does"], rows, numbers=["tier"])
+        ui.show([Table(["mutant or bug", "tier", "hunted in", "what it does"], rows, ["tier"], apart=False)])
 
 
 @command.command("show")
@@ -60,26 +63,30 @@ def show(ui: Ui, name: str, as_json: bool) -> None:
     if as_json:
         ui.json(_as_json(chosen))
         return
-    ui.line(chosen.sentence, style="bold")
-    ui.line(f"Source: {chosen.source}")
+    ui.show(_target(chosen))
+
+
+def _target(chosen: Target) -> Iterator[Block]:
+    yield Heading(chosen.sentence)
+    yield Line(f"Source: {chosen.source}")
     if chosen.place:
-        ui.line(f"Place: {chosen.place}")
+        yield Line(f"Place: {chosen.place}")
     runs, walks = chosen.runs, chosen.walks
     for label, rules in (("Repair", runs.right), ("Also cured by each of", runs.also_by), ("Not by", runs.not_by)):
         if rules:
-            ui.line(f"{label}: {', '.join(f'{rule}={value}' for rule, value in rules)}")
+            yield Line(f"{label}: {', '.join(f'{rule}={value}' for rule, value in rules)}")
     if runs.kinds:
-        ui.line(f"Violations: {', '.join(runs.kinds)}{'' if runs.is_promised else ', outside the promise'}")
+        yield Line(f"Violations: {', '.join(runs.kinds)}{'' if runs.is_promised else ', outside the promise'}")
     of_walks = "" if walks is None else f", or walks in {walks.mode}"
-    ui.line(
+    yield Line(
         f"Tier {chosen.tier}: to be found within {chosen.budget:,} seeds of {runs.scenario} in {runs.base}{of_walks}"
     )
     if chosen.mark is not None:
         tlc = f"; TLC's random simulation needs {chosen.mark.tlc}" if chosen.mark.tlc else ""
-        ui.line(f"Mark: {chosen.mark.seconds:g} CPU s{tlc}")
-    ui.line(f"Hunt: highwater zoo hunt {chosen.name}")
+        yield Line(f"Mark: {chosen.mark.seconds:g} CPU s{tlc}")
+    yield Line(f"Hunt: highwater zoo hunt {chosen.name}")
     if walks is not None:
-        ui.line(f"Walk: {walks.command(1000, 0)}")
+        yield Line(f"Walk: {walks.command(1000, 0)}")
 
 
 @command.command("hunt")
@@ -205,7 +212,7 @@ def hunt(
     if as_json:
         ui.json({"targets": [_summary_as_json(summary) for summary in summaries], "interrupted": interrupted})
     elif summaries:
-        _show_hunts(Markdown(ui) if form == "markdown" else Terminal(ui), summaries, ranges)
+        ui.show(_hunts(summaries, ranges), form)
         for summary in summaries:
             if summary.first_find is not None:
                 ui.line(f"    {replay(summary.first_find)}")
@@ -258,16 +265,13 @@ def count(ui: Ui, /, scenarios: tuple[str, ...], seeds: str, form: str, as_json:
     if as_json:
         ui.json({"runs": len(chosen), "counts": [_census_as_json(one) for one in found]})
         return
-    shown = Markdown(ui) if form == "markdown" else Terminal(ui)
     rows = []
     for mutant in MUTANTS.values():
         counts = [one for one in found if one.mode == mutant.mode]
         cells = [f"{one.differed[mutant.name]:,}" if one.took[mutant.name] else "-" for one in counts]
         rows.append((mutant.name, mutant.mode, *cells))
-    shown.table("", ["mutant", "mode", *names], rows, numbers=names)
-    shown.text(
-        f"Runs of {len(chosen):,} in which the mutant would decide otherwise; '-': its place was never executed."
-    )
+    note = f"Runs of {len(chosen):,} in which the mutant would decide otherwise; '-': its place was never executed."
+    ui.show([Table(["mutant", "mode", *names], rows, names), Text(note)], form)
 
 
 def _check_random(name: str, scenario: Scenario) -> None:
@@ -336,7 +340,7 @@ def _where(target: Target, *, walks: bool) -> tuple[str, str]:
     return target.runs.scenario, target.runs.base
 
 
-def _show_hunts(shown: Terminal, summaries: list[Summary], ranges: int) -> None:
+def _hunts(summaries: list[Summary], ranges: int) -> Iterator[Block]:
     all_cells = [_cells(summary, ranges) for summary in summaries]
     columns = [
         column
@@ -344,9 +348,9 @@ def _show_hunts(shown: Terminal, summaries: list[Summary], ranges: int) -> None:
         if column not in _IF_ANY or any(cells[column] not in ("", "-", "0") for cells in all_cells)
     ]
     rows = [[cells[column] for column in columns] for cells in all_cells]
-    shown.table("", columns, rows, numbers=[one for one in columns if one in _NUMBERS])
+    yield Table(columns, rows, [one for one in columns if one in _NUMBERS])
     if ranges > 1:
-        shown.text("Seeds and CPU time are medians over the ranges; '-' if half of them or more found nothing.")
+        yield Text("Seeds and CPU time are medians over the ranges; '-' if half of them or more found nothing.")
 
 
 _COLUMNS: Final = (

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from highwater.cli.console import Ui
+from reports.document.blocks import Heading, Items, Line, Table, Text
 from reports.formatting import pairs, percent, plain, seconds
 
 ESCAPE = "\x1b"
@@ -23,7 +24,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(monkeypatch: pytest.MonkeyPatch, ui: Ui, stream: io.StringIO) -> str:
     monkeypatch.setattr("sys.stdout", stream)
-    ui.table(["verdict"], [["violation"]])
+    ui.show([Table(["verdict"], [["violation"]])])
     ui.line("text", style="bold")
     return stream.getvalue()
 
@@ -50,7 +51,7 @@ def test_always_and_never_win(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_text_from_outside_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
-    Ui().table(["[red]a[/red]"], [["[link=x]y[/link] :smile: \x1b[31mred"]])
+    Ui().show([Table(["[red]a[/red]"], [["[link=x]y[/link] :smile: \x1b[31mred"]], apart=False)])
     Ui().line("[bold]\x07")
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == ["[red]a[/red]", r"[link=x]y[/link] :smile: \x1b[31mred", r"[bold]\x07"]
@@ -64,7 +65,7 @@ def test_lines_are_never_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_narrow_terminal_cuts_no_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     words = ["committed-loss", "exposed-loss", "hw-regression"]
-    Ui().table(words, [[*words[:2], "long " * 20]])
+    Ui().show([Table(words, [[*words[:2], "long " * 20]])])
     out = capsys.readouterr().out
     assert out.split() == [*words, *words[:2], *["long"] * 20]
 
@@ -74,8 +75,18 @@ def test_a_dumb_terminal_cuts_no_columns(monkeypatch: pytest.MonkeyPatch) -> Non
     stream = Terminal()
     monkeypatch.setattr("sys.stdout", stream)
     words = [f"column-{number:02}" for number in range(20)]
-    Ui().table(words, [words])
+    Ui().show([Table(words, [words])])
     assert stream.getvalue().split() == words * 2
+
+
+def test_headings_are_apart_and_paragraphs_are_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    ui = Ui()
+    ui.show([Heading("first"), Text("word " * 20), Items(["word " * 20])])
+    ui.show([Heading("second"), Line("x" * 100), Table(["n"], [[None]], caption="table")])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    words = " ".join(["word"] * 16)
+    assert lines[:5] == ["first", words, "word word word word", words, "  word word word word"]
+    assert lines[5:] == ["", "second", "x" * 100, "", "table", "n", "-"]
 
 
 def test_json_is_one_object_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:

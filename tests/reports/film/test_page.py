@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from highwater.cli.main import main
-from reports.evidence.markdown import story_as_markdown
+from reports.document.markdown import blocks_as_markdown
 from reports.evidence.narrative import Sentence
+from reports.evidence.run_document import story_blocks
 from reports.film.page import page
 from tests.reports.film.test_film import LOSES, shown
 
@@ -69,9 +70,9 @@ def test_story_and_picture_are_there_without_scripts() -> None:
 
 def test_the_markdown_ends_with_the_replay_line() -> None:
     film = shown(*LOSES)
-    lines = story_as_markdown(film.observed.result, film.story).splitlines()
+    lines = blocks_as_markdown(story_blocks(film.observed.result, film.story)).splitlines()
     assert lines[0].startswith("### reassignments, mode elr-4.3, seed 253: violation")
-    assert lines[-1].strip() == film.observed.result.row["replay"]
+    assert lines[-2] == film.observed.result.row["replay"]
 
 
 def test_show_writes_the_page_and_replaces_only_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.cli.console import Ui
-from highwater.cli.tables import Markdown, escaped
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -51,12 +48,6 @@ def test_markdown_has_tables_that_pages_show(highwater: Callable[..., Call], swe
     out = highwater("compare", swept, "--format", "markdown", "--brief").out
     assert out.startswith("## canary\n\nOn 20 runs of canary, hw ")
     assert "\n| mode | k/n | rate | 95 % interval | inside | outside |\n| --- | ---: |" in out
-
-
-def test_markdown_shows_what_is_meant_for_markdown_as_it_is(capfd: pytest.CaptureFixture[str]) -> None:
-    assert escaped("a|b <i>*c*\x1b[2J") == r"a\|b \<i\>\*c\*\\x1b\[2J"
-    Markdown(Ui()).table("", ["kind", "n"], [("a|b", None)], ["n"])
-    assert r"| a\|b | - |" in capfd.readouterr().out
 
 
 def test_json_tells_the_sentence(highwater: Callable[..., Call], swept: Path) -> None:

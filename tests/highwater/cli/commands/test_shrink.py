@@ -250,4 +250,5 @@ def test_an_explanation_as_markdown_can_be_pasted(highwater: Callable[..., Call]
     )
     assert "| at | what happened |" in lines
     assert "- mode: kip101 (Kafka 1.1)" in lines
-    assert lines[-1].startswith("    highwater replay kip101-scenario-1 --mode hw --seed 0 --expect-digest ")
+    assert lines[-2].startswith("highwater replay kip101-scenario-1 --mode hw --seed 0 --expect-digest ")
+    assert lines[-3] == lines[-1] == "```"

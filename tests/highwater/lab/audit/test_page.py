@@ -27,7 +27,7 @@ def page(path: Path, *, hides: bool = False) -> str:
 def test_a_loss_is_shown_with_its_time_line() -> None:
     text = page(LOST)
     assert "broker 1 was elected; it had left the assignment (record 66)" in text
-    assert text.count('<tr class="risk">') == 4
+    assert text.count('<th scope="row" class="risk">') == 4
     assert "no longer at risk" in text
     assert "http" not in text.replace("http-equiv", "")
     assert "partition-0" in text
@@ -63,7 +63,7 @@ def test_losses_by_brokers_logs_and_distances_are_shown(tmp_path: Path) -> None:
     measured = AuditDistances(found, 1)
     distances = {key: (measured.now(key), None) for key in found.image.partitions}
     text = audit_page(found, [LOST], name, distances, read_broker_logs([log]))
-    assert "Committed records that were lost, by the brokers&#39; logs" in text
+    assert "Committed records that were lost, by the brokers&#x27; logs" in text
     assert "truncated to offset 0, below its high watermark 2" in text
     assert "brokers log their leaders in state-change.log" in text
     assert "How far from a loss" in text
@@ -77,4 +77,4 @@ def test_a_snapshot_is_the_first_row_of_a_time_line(tmp_path: Path) -> None:
     place = log.segment(tmp_path, first)
     earlier = batch(0, [encoded(*one) for records in log.batches[:-1] for one in records])
     (place / f"{first:020}-0000000001.checkpoint").write_bytes(earlier)
-    assert 'class="record">snapshot</th>' in page(place)
+    assert '<th scope="row">snapshot</th>' in page(place)

@@ -15,7 +15,9 @@ from highwater.lab.review.conformance import Conformance
 from highwater.lab.review.pace import FEWEST, Pace, Run
 from highwater.lab.review.result import HARMLESS, LOSES, OFTENER, WAITS, Counts, StoryEnd
 from highwater.lab.review.review import DOWNGRADE, UPGRADE, review
-from reports.document.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
+from reports.document.blocks import Commands, Table
+from reports.document.markdown import to_markdown
+from reports.document.page import to_html
 from scenarios.format import catalogue, plugins
 from scenarios.format.catalogue import mode
 from scenarios.single.run import run_row
@@ -84,8 +86,8 @@ def test_a_mode_that_loses_is_found(losing: Review) -> None:
 
 
 def test_the_page_has_each_part_and_its_commands(losing: Review) -> None:
-    blocks = list(page.blocks(losing))
-    text = to_markdown(page.title(losing), blocks)
+    document = page.document(losing)
+    text = to_markdown(document)
     assert text.startswith(
         "# Review of kip279+follower\\_truncation=high-watermark against kip279\n\n> This is safe.\n"
     )
@@ -99,18 +101,18 @@ def test_the_page_has_each_part_and_its_commands(losing: Review) -> None:
         "Availability",
     ):
         assert f"\n## {heading}" in text
-    commands = [line for block in blocks if isinstance(block, Commands) for line in block.lines]
+    commands = [line for block in document.blocks if isinstance(block, Commands) for line in block.lines]
     shows = "highwater show canary --mode kip279 --against kip279+follower_truncation=high-watermark"
     assert f"{shows} --output canary.html" in commands
     assert "The claim does not hold" in text
     assert any(line.startswith("highwater sweep power --modes kip279,kip279+follower") for line in commands)
-    html = to_html(page.title(losing), blocks)
+    html = to_html(document)
     assert html.count("<h2>") == text.count("\n## ")
     assert re.findall(r"<(script|link|img)", html) == []
 
 
 def test_a_change_about_which_kafka_s_tests_say_nothing(losing: Review) -> None:
-    text = to_markdown("t", list(page.blocks(replace(losing, conformance=Conformance(0, (), ())))))
+    text = to_markdown(page.document(replace(losing, conformance=Conformance(0, (), ()))))
     _, part = text.split("## Kafka's own tests, and answers of its classes\n\n")
     assert part.startswith("None says anything about this change: each is of a release whose rules differ from those ")
 
@@ -318,18 +320,3 @@ def test_a_review_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest
     assert swept.pair.n == FEWEST
     (other,) = {*scenarios} - {swept.name}
     assert any(line.startswith("Not run, because the time was over: ") and other in line for line in found.skipped)
-
-
-def test_blocks_are_escaped() -> None:
-    blocks: list[Block] = [
-        Heading("a|b"),
-        Text("<i>", quoted=True),
-        Items(["x*y"]),
-        Table(["n"], [("a|b",)]),
-        Commands(["a <b>"]),
-    ]
-    assert (
-        to_markdown("t", blocks)
-        == "# t\n\n## a\\|b\n\n> \\<i\\>\n\n- x\\*y\n\n| n |\n| --- |\n| a\\|b |\n\n```\na <b>\n```\n"
-    )
-    assert "<pre>a &lt;b&gt;</pre>" in to_html("t", blocks)
