@@ -231,6 +231,12 @@ def test_decisions_name_a_test_or_say_that_there_is_none() -> None:
     assert not [" ".join(item.split()) for item in decisions if not told.search(" ".join(item.split()))]
 
 
+def test_the_changelog_keeps_two_versions_and_what_changed_results() -> None:
+    heads = re.findall(r"^## (.+)$", TEXTS["CHANGELOG.md"], re.MULTILINE)
+    assert len(heads) == len({*heads}) == 3
+    assert heads[2] == "Results that changed"
+
+
 def test_the_first_page_is_short_and_leads_to_all_others() -> None:
     """To designs by the page of designs, to modes and tickets by those that list them."""
     assert len(README.splitlines()) <= 150
