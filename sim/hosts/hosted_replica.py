@@ -272,12 +272,12 @@ class HostedReplica(PartitionHost):
     @property
     def waiting_followers(self) -> list[DelayedFetch]:
         """All waiting fetches of followers."""
-        delayed = [entry.session.delayed for entry in self.partition.cached]
+        delayed = [entry.session.delayed for entry in self.partition.followers.cached]
         return self.followers + [one for one in delayed if one is not None]
 
     def wake_followers(self) -> None:
         """Answer waiting fetches of followers, because there is data."""
-        if self.partition.cached:
+        if self.partition.followers.cached:
             self.followers = self.waiting_followers
         if self.followers:
             self.host.answer_waiting(self.followers)
@@ -325,8 +325,8 @@ class HostedReplica(PartitionHost):
         if not expiration.scheduled and self.partition.is_leader:
             expiration.schedule()
         partition = self.partition
-        if partition.cached:
-            partition.note_change()
+        if partition.followers.cached:
+            partition.followers.note_change()
             self.wake_followers()
         elif self.followers:
             self.host.answer_waiting(self.followers)
@@ -335,8 +335,8 @@ class HostedReplica(PartitionHost):
         """See `PartitionHost.truncated`."""
         partition = self.partition
         assert replica is partition
-        if partition.cached:
-            partition.note_change()
+        if partition.followers.cached:
+            partition.followers.note_change()
         self.recorder.truncated(self.broker.node, partition, removed)
         self.storage.truncated(self.broker.kernel.now_us)
         self.host.log_truncated(self)
@@ -345,8 +345,8 @@ class HostedReplica(PartitionHost):
         """See `PartitionHost.hw_moved`: wakes consumers, never followers."""
         partition, broker = self.partition, self.broker
         assert replica is partition
-        if partition.cached:
-            partition.note_change()
+        if partition.followers.cached:
+            partition.followers.note_change()
         self.storage.hw_file.catch_up(previous, broker.kernel.now_us)
         self.recorder.record(steps.HighWatermark(broker.node, partition, previous))
         if partition.is_leader:
@@ -358,7 +358,7 @@ class HostedReplica(PartitionHost):
         """See `PartitionHost.log_start_moved`."""
         broker = self.broker
         broker.end_elision()
-        self.partition.note_change()
+        self.partition.followers.note_change()
         self.storage.log_start_moved(broker.kernel.now_us, written=broker.decide.writes_log_start_at_once.yes())
         self.recorder.record(steps.LogStart(broker.node, replica.log.log_start))
         broker.network.note_broker_change()  # Responses about the ends of epochs may differ now.

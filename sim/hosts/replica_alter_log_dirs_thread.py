@@ -202,7 +202,7 @@ class ReplicaAlterLogDirsThread:
         del self._moving[name]
         broker.end_elision()
         broker.directories.move(name, target, broker.kernel.now_us)
-        replica.partition.note_change()
+        replica.partition.followers.note_change()
         replica.partition.replace_with_future_log()
         self._replicas.fetchers.note_log_replaced(name)
         broker.reached(probes.REPLICA_MOVED)

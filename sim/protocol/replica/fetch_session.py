@@ -3,7 +3,7 @@
 A follower's fetch names all partitions that it follows, but mostly few of them changed since the fetch before. The
 session keeps the idle ones, for which the last fetch found no records and changed nothing at the leader, with the
 result that each of them gets. A fetch visits the other ones, and those whose position changed. An idle partition is
-visited again after any change of its state at the leader (`Partition.note_change`). Until then its follower's fetch
+visited again after any change of its state at the leader (`Followers.note_change`). Until then its follower's fetch
 times are those of the session.
 """
 
@@ -76,7 +76,7 @@ class FetchSession:
         self._fetched_us = 0
         """When the idle partitions were last fetched."""
         for place, partition in enumerate(partitions):
-            partition.cached.append(CachedPartition(self, place))
+            partition.followers.cached.append(CachedPartition(self, place))
 
     def is_continued_by(self, request: FetchRequest) -> bool:
         """Whether a fetch is the session's next one, or its last one arrives again."""
@@ -107,7 +107,7 @@ class FetchSession:
         if self._partitions[place] is not partition:  # The replica was deleted and created again.
             self._remove_entry(place)
             self._partitions[place] = partition
-            partition.cached.append(CachedPartition(self, place))
+            partition.followers.cached.append(CachedPartition(self, place))
         self._visited.discard(place)
         self._results[place] = result
         self._unsent.add(place)
@@ -164,7 +164,7 @@ class FetchSession:
         self.delayed = None
 
     def _remove_entry(self, place: int) -> None:
-        cached = self._partitions[place].cached
+        cached = self._partitions[place].followers.cached
         for number, entry in enumerate(cached):
             if entry.session is self and entry.place == place:
                 del cached[number]

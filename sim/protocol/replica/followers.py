@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sim.protocol.decisions import Decisions
+    from sim.protocol.replica.fetch_session import CachedPartition
     from sim.protocol.replica.isr import PartitionState
 
 UNKNOWN_LEO: Final = -1
@@ -100,16 +101,36 @@ class Followers:
     Attributes:
         states: by broker, in the order of the assignment.
         lag_us: see above.
+        cached: the partition's entries in their fetch sessions.
     """
 
-    __slots__ = ("_decide", "_former", "lag_us", "states")
+    __slots__ = ("_decide", "_former", "cached", "lag_us", "states")
 
     def __init__(self, lag_us: int, decide: Decisions) -> None:
         self.lag_us = lag_us
         self.states: dict[int, FollowerState] = {}
+        self.cached: list[CachedPartition] = []
         self._decide = decide
         self._former: dict[int, FollowerState] = {}
         """The followers when the broker last lost leadership, for a mutant."""
+
+    def note_change(self) -> None:
+        """Note a change that may concern a follower's next fetch: of log, HW, leadership, ISR or followers. Called
+        before followers or their states change.
+        """
+        for entry in self.cached:
+            entry.session.note_change(entry.place)
+
+    def note_fetch(self, state: FollowerState, offset: int, leader_leo: int, broker_epoch: int, now_us: int) -> None:
+        """`FollowerState.fetched`. The HW may advance then, which depends on the times of other followers."""
+        if self.cached:
+            self.note_change()
+        state.fetched(offset, leader_leo, broker_epoch, now_us)
+
+    def forget_fetch(self, state: FollowerState) -> None:
+        """`FollowerState.forget_fetch`."""
+        self.note_change()
+        state.forget_fetch()
 
     def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int, *, leads: bool) -> None:
         """Begin a leader epoch, with the leader's LEO.
@@ -118,6 +139,7 @@ class Followers:
         ``lag_at_reelection=fetched`` all others count as having fetched now.
         Kafka: Replica#resetReplicaState (3.9-4.4), Replica#resetLastCaughtUpTime (0.10.2-2.6).
         """
+        self.note_change()
         known = self.states
         self.states = {broker: FollowerState(broker, now_us, in_isr=broker in isr) for broker in brokers}
         self._keep_former(isr, leads=leads)
@@ -147,11 +169,13 @@ class Followers:
 
     def assign(self, brokers: Iterable[int], now_us: int) -> None:
         """Change the assignment within a leader epoch. Kafka: Partition#updateAssignmentAndIsr (2.6-4.4)."""
+        self.note_change()
         known = self.states
         self.states = {broker: known.get(broker) or FollowerState(broker, now_us, in_isr=False) for broker in brokers}
 
     def forget(self) -> None:
         """Clear, because the broker lost leadership."""
+        self.note_change()
         self._former = self.states
         self.states = {}
 
@@ -160,6 +184,7 @@ class Followers:
 
         Kafka: cluster.PartitionState#maximalIsr (3.9-4.1), partition.PartitionState#maximalIsr (4.2-4.4).
         """
+        self.note_change()
         isr, pending = state.isr, state.pending
         for broker, follower in self.states.items():
             follower.in_isr = broker in isr
@@ -184,6 +209,8 @@ class Followers:
         This compares the time at which they were last caught up (KIP-16); with rule ``isr_lag=time`` that alone.
         Kafka: Partition#getOutOfSyncReplicas.
         """
+        for entry in self.cached:
+            entry.session.note_times(entry.place)
         by_time = self._decide.lags_by_time
         return tuple(
             state.broker

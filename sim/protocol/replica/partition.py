@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
@@ -36,9 +36,6 @@ from sim.protocol.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrMembership,
 from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.readable_replica import ReadableReplica
 
-if TYPE_CHECKING:
-    from sim.protocol.replica.fetch_session import CachedPartition
-
 NO_LEADER: Final = 0
 
 
@@ -65,14 +62,12 @@ class Partition(ReadableReplica):
         answered_min_isr: that of the controller, with an ISR which the leader knows from a response to AlterPartition
             and has not replayed; 0 otherwise.
         process: see `host`.
-        cached: its entries in the fetch sessions of its followers.
     """
 
     __slots__ = (
         "_configured_min_isr",
         "answered_min_isr",
         "broker",
-        "cached",
         "delayed",
         "followers",
         "leader",
@@ -109,14 +104,6 @@ class Partition(ReadableReplica):
         self.followers = Followers(lag_us, decide)
         self.delayed = DelayedProduces(host)
         self.membership = IsrMembership(decide, host)
-        self.cached: list[CachedPartition] = []
-
-    def note_change(self) -> None:
-        """Note a change that may concern a follower's next fetch: of log, HW, leadership, ISR or followers. Called
-        before followers or their states change.
-        """
-        for entry in self.cached:
-            entry.session.note_change(entry.place)
 
     # Leadership.
 
@@ -132,8 +119,6 @@ class Partition(ReadableReplica):
         """
         if self._is_outdated(decision):
             return
-        if self.cached:
-            self.note_change()
         self._adopt(decision)
         others = [broker for broker in decision.replicas if broker != self.broker]
         if decision.leader_epoch > self.leader_epoch:
@@ -159,8 +144,6 @@ class Partition(ReadableReplica):
         """
         if self._is_outdated(decision):
             return
-        if self.cached:
-            self.note_change()
         self._adopt(decision)
         self.leader_epoch = max(self.leader_epoch, decision.leader_epoch)
         self._resign()
@@ -171,7 +154,6 @@ class Partition(ReadableReplica):
         A StopReplica without delete only stops the fetcher.
         Kafka: Partition#delete.
         """
-        self.note_change()
         self.leader = NO_LEADER
         self.state.commit(())
         self._resign()
@@ -235,8 +217,6 @@ class Partition(ReadableReplica):
         if not self.is_leader:
             self.process.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)
             return
-        if self.cached:
-            self.note_change()
         acks_all = request.acks == -1
         isr = self.state.isr
         if acks_all and len(isr) < self.min_insync_replicas:
@@ -289,6 +269,7 @@ class Partition(ReadableReplica):
 
         Kafka: Log#append (0.10.2-2.6), UnifiedLog#append (3.9-4.4).
         """
+        self.followers.note_change()  # The leader epoch may be new in the cache.
         reached = self.process.reached
         if known is None:
             reached(probes.SEQUENCE_REFUSED)
@@ -344,10 +325,8 @@ class Partition(ReadableReplica):
         state = self.followers.states.get(follower)
         if state is None or (leader_epoch != self.leader_epoch and self._ignores_other_epoch()):
             return
-        if self.cached:  # `advance_hw` reads the times of other followers.
-            self.note_change()
         known = state.leo
-        state.fetched(offset, self.log.leo, broker_epoch, now_us)
+        self.followers.note_fetch(state, offset, self.log.leo, broker_epoch, now_us)
         advances_hw = offset != known
         if advances_hw:
             self.process.replicated(self, follower, offset)
@@ -376,8 +355,7 @@ class Partition(ReadableReplica):
         """
         state = self.followers.states.get(follower)
         if state is not None and self.decide.forgets_refused.yes():
-            self.note_change()
-            state.forget_fetch()
+            self.followers.forget_fetch(state)
 
     def fetch_is_noop(self, follower: int, offset: int, leader_epoch: int) -> bool:
         """Whether a fetch at this offset is a no-op for the leader, except for the follower's fetch time."""
@@ -497,8 +475,6 @@ class Partition(ReadableReplica):
         state = self.state
         if state.pending:
             return
-        for entry in self.cached:
-            entry.session.note_times(entry.place)
         lagging = self.followers.out_of_sync(self.log.leo, now_us)
         if lagging:
             spare = len(state.isr) - self.min_insync_replicas
@@ -533,7 +509,6 @@ class Partition(ReadableReplica):
         Kafka: Partition#submitAlterPartition (3.9-4.4), ZkPartitionStateStore#expandIsr (2.6),
         ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr (0.10.2-2.0).
         """
-        self.note_change()
         epochs = self.followers.broker_epochs(isr)
         self.state.propose(isr, epochs, locks=not self.decide.asks_controller.yes(), advances_hw=advances_hw)
         self.followers.note_isr(self.state)
@@ -583,6 +558,5 @@ class Partition(ReadableReplica):
             self.process.propose_isr(self, state.pending)
 
     def _end_proposal(self, isr: tuple[int, ...]) -> None:
-        self.note_change()
         self.state.commit(isr)
         self.followers.note_isr(self.state)

@@ -14,7 +14,7 @@ from sim.hosts.topics import TopicPartition
 from sim.protocol.messages import NOT_LEADER_OR_FOLLOWER
 from sim.protocol.modes import MODES
 from sim.protocol.replica.fetch_session import FetchSession
-from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.followers import Followers
 from tests.sim.hosts.test_hosted_replica import OTHER, one_leader, several, two
 from tests.verification.bench.partitions import scenario
 
@@ -69,7 +69,7 @@ def test_many_partitions_are_the_same_if_each_fetch_begins_a_session(
 
 def test_a_change_that_is_not_noted_shows_in_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     row = run_row(scenario(12, idle=False), ELR, 1)
-    monkeypatch.setattr(Partition, "note_change", lambda _: None)
+    monkeypatch.setattr(Followers, "note_change", lambda _: None)
     assert run_row(scenario(12, idle=False), ELR, 1)["digest"] != row["digest"]
 
 
@@ -96,9 +96,9 @@ def test_a_change_updates_the_fetch_times_of_an_idle_partition() -> None:
     process = world.cluster.running[2]
     partition = process.replicas[OTHER].partition
     states = list(partition.followers.states.values())
-    assert len(partition.cached) == len(states) == 2
+    assert len(partition.followers.cached) == len(states) == 2
     before = [state.fetch_us for state in states]
-    partition.note_change()
+    partition.followers.note_change()
     now_us, longest_us = world.cluster.kernel.now_us, 2 * process.settings.fetch_wait_us
     assert all(now_us - state.fetch_us < longest_us for state in states)
     assert all(state.caught_up_us == state.fetch_us for state in states)

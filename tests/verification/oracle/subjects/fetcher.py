@@ -80,7 +80,7 @@ class LeadersHost(partition.Host):
 
 def _note_change(replica: Replica) -> None:
     assert isinstance(replica, Partition)
-    replica.note_change()
+    replica.followers.note_change()
 
 
 class Leader:
