@@ -1,9 +1,10 @@
 """Builds the documentation site into build/site; a broken link is an error.
 
-Pages stay where their subject is, and a copy of them is built, beside pages that are made from the code: commands,
-settings, columns, keys of scenario files, names of plug-ins, Kafka's names, figures of the zoo and of confirmed runs,
-tickets. A page of the tree names one of these as `build/site/PAGE.html`, which becomes a link here. ``--reviews`` also
-reviews the proposals, in some minutes, unless build/reviews has the reviews of this code. Nothing is fetched.
+Pages stay where their subject is, and a copy of them is built, those of modes with their findings, beside pages that
+are made from the code: commands, settings, columns, keys of scenario files, names of plug-ins, Kafka's names, findings,
+figures of the zoo and of confirmed runs, tickets. A page of the tree names one of these as `build/site/PAGE.html`,
+which becomes a link here. ``--reviews`` also reviews the proposals, in some minutes, unless build/reviews has the
+reviews of this code. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from faults.kind import REPLICAS
 from faults.kinds.registry import KINDS
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
-from highwater.lab.tickets.findings_page import findings_page
+from highwater.lab.tickets.findings_page import findings_of, findings_page
 from highwater.lab.tickets.ticket import findings, ticket
 from highwater.lab.zoo import targets
 from scenarios.format.catalogue import load
@@ -94,6 +95,12 @@ def linked(page: str, text: str) -> str:
         return f"[{match[1]}]({os.path.relpath(f'{match[1]}.md', Path(page).parent)}{match[2] or ''})"
 
     return BUILT.sub(link, text)
+
+
+def _findings_of(page: str) -> str:
+    """What the page of a mode has on the site besides its text."""
+    mode = re.fullmatch(r"scenarios/modes/(.+)\.md", page)
+    return "" if mode is None else findings_of(mode[1])
 
 
 def files(page: str, text: str) -> Iterator[str]:
@@ -301,7 +308,7 @@ def main() -> None:
         review()
     shutil.rmtree(BUILD, ignore_errors=True)
     source = BUILD / "pages"
-    made = {page: linked(page, text) for page, text in pages().items()} | built()
+    made = {page: linked(page, text) + _findings_of(page) for page, text in pages().items()} | built()
     for name, text in made.items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text, encoding="utf-8")

@@ -29,6 +29,17 @@ def findings_page() -> str:
     return "\n".join([_HEAD, *_overview(), *(line for one in all_findings().values() for line in _section(one))]) + "\n"
 
 
+def findings_of(mode: str) -> str:
+    """The findings that scenarios show in a mode, as a section of its page; empty if there are none."""
+    found = [one for one in all_findings().values() if one.expect.get(mode, "").startswith("violates")]
+    rows = (
+        f"| [`{one.name}`](../../reference/findings.md#{one.name}) | {prose(one.title)} | `{one.repair[0]}` |"
+        for one in found
+    )
+    head = ("## Findings", "", "| scenario | what happens | rule |", "|---|---|---|")
+    return "\n".join(["", *head, *rows, ""]) if found else ""
+
+
 def _overview() -> Iterator[str]:
     yield from ("| scenario | what happens | on | not on |", "|---|---|---|---|")
     for one in all_findings().values():

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from highwater.lab.tickets.findings_page import findings_page
+from highwater.lab.tickets.findings_page import findings_of, findings_page
 from scenarios.format.findings import all_findings
 
 
@@ -42,3 +42,11 @@ def test_it_has_methods_the_repair_and_the_text(page: str) -> None:
     assert "**Known upstream.** " in section
     assert "**What an operator sees.**" in section
     assert "### leo-of-skipped-epoch-paused\n" in section
+
+
+def test_the_page_of_a_mode_has_the_findings_of_the_mode() -> None:
+    assert "| [`leo-of-skipped-epoch-zookeeper`](../../reference/findings.md#leo-of-skipped-epoch-zookeeper) |" in (
+        findings_of("hw")
+    )
+    assert "`leo-of-skipped-epoch`" not in findings_of("hw")
+    assert findings_of("elr-repaired") == ""
