@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from scenarios.format.catalogue import load
+from scenarios.format.findings import all_findings
 from scenarios.format.relevance import idle
 from scenarios.single import recording
 from sim.config import KEYS, Value
@@ -27,25 +28,22 @@ OTHER: Final[dict[str, Value]] = {
     "unclean.recovery.strategy": "Aggressive",
 }
 """Another value than the default, where that is not simply a larger number."""
-RULES_DECIDE: Final = {
+_REPAIRS: Final = {
+    one.repair[0]: (one.name, one.shown_in[0], 0, one.repair[1])
+    for one in all_findings().values()
+    if one.main == one.name
+}
+RULES_DECIDE: Final = _REPAIRS | {
     "follower_truncation": ("canary", "hw", 0, "leader-epoch"),
     "epoch_request_error": ("kafka-2334", "kip101", 0, "high-watermark"),
     "truncation_fencing": ("chaos", "kip101", 0, "yes"),
     "truncate_at_leo": ("chaos", "kraft", 7, "keeps-epochs"),
-    "log_start_checkpoint": ("stale-log-start", "elr-4.3", 0, "at-once"),
     "epoch_recorded_at": ("kip903", "kip101", 0, "election"),
     "fetcher_restart": ("jepsen-2013-clean", "hw", 0, "newer-epoch"),
     "fetch_fencing": ("missed-bounce", "hw", 0, "leader-epoch"),
     "session_epoch": ("kafka-6880", "kip320", 0, "first-fetch"),
     "fenced_fetcher": ("partitions", "kip320", 63, "retries"),
     "late_reply": ("last-replica-standing", "hw", 0, "leader-epoch"),
-    "reported_directory": ("leader-in-failed-directory", "elr", 0, "excluded"),
-    "removed_directory": ("removed-directory", "elr-4.3", 0, "unclean"),
-    "offline_directory": ("offline-directory", "elr-4.3", 0, "ignored"),
-    "lagging_future_log": ("throttled-move", "kraft", 0, "keeps-log"),
-    "skipped_log": ("skipped-log", "kraft", 0, "used"),
-    "moved_log_epochs": ("kafka-20961", "kraft", 0, "carried-over"),
-    "recreated_reply": ("recreated-topic", "kraft", 0, "dropped"),
     "append_check": ("kip101-scenario-2-batches", "hw", 0, "first-offset"),
     "append_error": ("sessions", "kip101", 1, "partition-fails"),
     "overlap_recovery": ("kip101-scenario-2-batches", "hw", 0, "passes"),
@@ -56,7 +54,6 @@ RULES_DECIDE: Final = {
     "isr_lag": ("sessions", "hw", 1, "end-offset"),
     "lag_at_reelection": ("sessions", "kip320", 3, "not-fetched"),
     "deleted_replica": ("chaos", "kip320-repaired", 1000000727, "forgets-epoch"),
-    "skipped_epoch": ("leo-of-skipped-epoch", "elr-4.3", 0, "forgets-leo"),
     "unassigned_fetch": ("reassignments", "kraft", 9, "empty"),
     "refused_fetch": ("sessions", "kip320", 5, "forgets-leo"),
     "isr_join": ("kafka-7128", "hw", 0, "leader-epoch-start"),
@@ -79,24 +76,12 @@ RULES_DECIDE: Final = {
     "consumer_validation": ("fsync-demo-other-order", "hw", 0, "yes"),
     "producer_dedup": ("chaos", "kip320", 5, "no"),
     "unknown_producer": ("chaos", "kip101", 11, "taken"),
-    "snapshot_batches": ("duplicates-across-epochs", "kraft", 0, "five"),
     "producer_recovery": ("chaos", "kip320", 16, "new-producer-id"),
     "control_plane": ("canary", "hw", 0, "kraft"),
     "stale_fetch": ("chaos", "hw", 66, "refused"),
     "isr_shrink_epoch": ("all-min-isr-unclean", "kraft", 0, "bumped"),
     "reassignment_completes": ("reassignment-again", "kraft", 0, "adding-in-isr"),
-    "directory_assignment": ("directory-assignment", "elr", 0, "keeps-elr"),
-    "resubmitted_reassignment": ("reassignment-stuck", "elr-4.3", 0, "replaces-marks"),
     "elr": ("all-min-isr-unclean", "kraft", 0, "on"),
-    "elr_outside_assignment": ("reassignment-back", "elr-4.3", 0, "dropped"),
-    "disabled_elr": ("elr-disabled", "elr-4.3", 0, "kept"),
-    "last_candidate": ("elr-enabled", "elr-4.3", 0, "remembered"),
-    "offline_replica": ("isr-with-failed-directory", "elr-4.3", 0, "refused"),
-    "min_isr_change_while_disabled": ("elr-kept-while-disabled", "elr-4.3", 0, "clears-if-enough"),
-    "unclean_shutdown_while_disabled": ("elr-kept-after-unclean-shutdown", "elr-4.3", 0, "leaves-elr"),
-    "controller_min_isr": ("min-isr-of-first-partition", "elr-4.3", 0, "own"),
-    "isr_response": ("min-isr-raised-late", "elr-4.3", 0, "with-min-isr"),
-    "config_replay": ("min-isr-applied-last", "elr-4.3", 0, "before-topics"),
     "last_known_elr": ("all-min-isr-unclean", "elr", 0, "ejected-members"),
     "last_known_leader": ("jepsen-2013-clean", "elr", 0, "fenced-too"),
     "clean_shutdown": ("chaos", "elr", 22, "ignored"),
@@ -106,8 +91,6 @@ RULES_DECIDE: Final = {
     "lifecycle_retry": ("rolling", "elr", 0, "back-off"),
     "unclean_recovery": ("all-min-isr-unclean", "kraft", 0, "log-inspection"),
     "isr_floor": ("hw-under-min-isr", "hw", 0, "min-isr"),
-    "equal_partition_epoch": ("forgotten-expansion", "kraft", 0, "keeps-pending-isr"),
-    "newer_fetch": ("counted-after-removal", "elr-4.3", 0, "refused"),
 }
 """Rule -> a run that another value of it changes: a scenario or a recorded run, mode, seed, and that value."""
 KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {
