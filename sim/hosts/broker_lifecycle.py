@@ -109,9 +109,9 @@ class BrokerLifecycle(LifecycleHost):
         whether the broker is registered by it.
         """
         broker = self._broker
-        mutant = broker.decide.mutants.registration_of_another_request
-        mutant.took = True
-        if reply.request is not self._channel.in_flight and (broker.broker_epoch >= 0 or not mutant.differs()):
+        is_other = reply.request is not self._channel.in_flight
+        accepts = broker.decide.mutants.registration_of_another_request.when(is_other and broker.broker_epoch < 0)
+        if is_other and not accepts:
             return False
         self._channel.in_flight = None
         if reply.error:

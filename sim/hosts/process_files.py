@@ -47,9 +47,7 @@ class ProcessFiles:
             self._coverage.reached(probes.ISR_LOST)
         storage.process_ended(partition.hw, written_us)
         if kind is steps.SHUTDOWN:
-            mutant = process.decide.mutants.clean_stop_without_flush
-            mutant.took = True
-            flushes = storage.is_flushed or not mutant.differs()
+            flushes = not process.decide.mutants.clean_stop_without_flush.when(not storage.is_flushed)
             writes_hw = process.replica_manager.checkpointing
             storage.close_cleanly(partition.hw if writes_hw else None, flushes=flushes)
         elif kind is steps.EXIT:

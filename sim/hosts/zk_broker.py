@@ -318,9 +318,8 @@ class ZooKeeperBroker(Broker):
         if request.broker_epoch < self.broker_epoch and self.decide.checks_broker_epochs.yes():
             self.reached(probes.STALE_BROKER)
             return STALE_BROKER_EPOCH
-        mutant = self.decide.mutants.request_of_former_controller
-        mutant.took = True
-        if request.controller_epoch < self._controller_epoch and not mutant.differs():
+        is_former = request.controller_epoch < self._controller_epoch
+        if self.decide.mutants.request_of_former_controller.keeps(is_former):
             self.reached(probes.STALE_CONTROLLER)
             return STALE_CONTROLLER_EPOCH
         self._controller_epoch = max(self._controller_epoch, request.controller_epoch)

@@ -249,8 +249,7 @@ class ZkTree:
         ):  # An error that undoes the proposal, also with rule ``isr_update=alter-partition``.
             return OPERATION_NOT_ATTEMPTED, self._plane.state
         state = self._plane.state_of(known.name)
-        mutant.took = True
-        if state.partition_epoch != known.partition_epoch and not mutant.differs():
+        if mutant.keeps(state.partition_epoch != known.partition_epoch):
             self.reached(probes.ISR_REFUSED_VERSION)
             return INVALID_UPDATE_VERSION, state
         for member, broker_epoch in members.items():

@@ -451,6 +451,10 @@ class Mutations:
         self.request_of_former_controller = self._of("request-of-former-controller")
         self.preferred_leader_outside_isr = self._of("preferred-leader-outside-isr")
 
+    def note_append(self) -> None:
+        """Note that a follower appends fetched batches: two mutants would append those of other responses, too."""
+        self.fetch_response_at_another_offset.took = self.fetch_response_of_earlier_epoch.took = True
+
     def _of(self, name: str) -> Mutation:
         mutation = self.by_name[name] = Mutation(is_on=name == self._mutant)
         return mutation

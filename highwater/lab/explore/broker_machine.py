@@ -484,10 +484,9 @@ class BrokerMachine:
             assert kind == "registered"
             answered, epoch = details
             # As `BrokerLifecycle.on_registered`.
-            mutant = self.decide.mutants.registration_of_another_request
-            mutant.took = True
-            waits = broker_epoch < 0
-            if (waits and answered == incarnation) or (broker_epoch < 0 and mutant.differs()):
+            is_other = answered != incarnation
+            accepts = self.decide.mutants.registration_of_another_request.when(is_other and broker_epoch < 0)
+            if broker_epoch < 0 and (not is_other or accepts):
                 broker_epoch = epoch
         state = (STARTING, broker, incarnation, batches, file, hw, clean_epoch, broker_epoch, metadata)
         return self._number_starting(state)

@@ -458,42 +458,47 @@ class ReplicaFetcherThread:
         if request is not self.in_flight:
             return
         self.in_flight = None
-        partitions = self.partitions
-        positions, leader_epochs = request.positions, request.leader_epochs
+        positions, leader_epochs, results = request.positions, request.leader_epochs, reply.results
         changed = self._changed_places(reply)
         for place in changed:
-            position, epoch, result = positions[place], leader_epochs[place], reply.results[place]
-            name, offset = position[0], position[1]
-            is_told = self.session.tells(result)
-            fetch = partitions.get(name) or self._recreated(name)
-            if fetch is None:
-                continue
-            state = fetch.state
-            expected = fetch.fetch_offset if state is AWAITING else fetch.replica.log.leo
-            if state not in FETCHES:
-                continue
-            if offset != expected and not self._decide.mutants.fetch_response_at_another_offset.differs():
-                continue
-            if (
-                epoch != fetch.leader_epoch
-                and self._is_too_late(self._decide.drops_late_fetches)
-                and not self._decide.mutants.fetch_response_of_earlier_epoch.differs()
-            ):
-                continue
-            _, error, batches, hw, log_start, _, diverging = result
-            replica = fetch.replica
-            name = replica.name
-            if state is not FETCHING and not error and not self._confirms_truncation(fetch, diverging, epoch):
-                continue
-            if error:
-                self._on_error(fetch, name, error, epoch, now_us)
-            elif diverging:
-                if self._decide.mutants.hw_of_diverging_response.when(replica.hw < hw):
-                    replica.set_hw(hw)
-                self._truncate_on_fetch(fetch, position, diverging, now_us)
-            elif is_told and (not batches or self._append(name, replica, batches)):
-                replica.apply_leader_offsets(hw, log_start)
+            self._process_result(positions[place], leader_epochs[place], results[place], now_us)
         self._fetch_again(reply, changed, now_us)
+
+    def _process_result(self, position: Position, leader_epoch: int, result: FetchResult, now_us: int) -> None:
+        """Process a partition's result of a fetch from a position, sent in a leader epoch.
+
+        Kafka: AbstractFetcherThread#processFetchRequest, ReplicaFetcherThread#processPartitionData.
+        """
+        is_told = self.session.tells(result)
+        fetch = self.partitions.get(position[0]) or self._recreated(position[0])
+        if fetch is None or not self._awaits(fetch, position[1], leader_epoch):
+            return
+        _, error, batches, hw, log_start, _, diverging = result
+        replica = fetch.replica
+        if fetch.state is not FETCHING and not error and not self._confirms_truncation(fetch, diverging, leader_epoch):
+            return
+        if error:
+            self._on_error(fetch, replica.name, error, leader_epoch, now_us)
+        elif diverging:
+            if self._decide.mutants.hw_of_diverging_response.when(replica.hw < hw):
+                replica.set_hw(hw)
+            self._truncate_on_fetch(fetch, position, diverging, now_us)
+        elif is_told and (not batches or self._append(replica, batches)):
+            replica.apply_leader_offsets(hw, log_start)
+
+    def _awaits(self, fetch: PartitionFetchState, offset: int, leader_epoch: int) -> bool:
+        """Whether a partition still waits for the result of a fetch at an offset, sent in a leader epoch.
+
+        Kafka: AbstractFetcherThread#processFetchRequest.
+        """
+        if fetch.state not in FETCHES:
+            return False
+        mutants = self._decide.mutants
+        expected = fetch.fetch_offset if fetch.state is AWAITING else fetch.replica.log.leo
+        if offset != expected and not mutants.fetch_response_at_another_offset.differs():
+            return False
+        is_late = leader_epoch != fetch.leader_epoch and self._is_too_late(self._decide.drops_late_fetches)
+        return not is_late or mutants.fetch_response_of_earlier_epoch.differs()
 
     def _changed_places(self, reply: FetchResponse) -> Sequence[int]:
         """The indexes of the results that change something at the follower.
@@ -589,15 +594,14 @@ class ReplicaFetcherThread:
             if self.session.position(replica.name, fetch) == position:
                 self._delay(fetch, now_us)
 
-    def _append(self, name: str, replica: Replica, batches: Sequence[Batch]) -> bool:
-        """Kafka: ReplicaFetcherThread#processPartitionData."""
-        mutants = self._decide.mutants
-        mutants.fetch_response_at_another_offset.took = mutants.fetch_response_of_earlier_epoch.took = True
+    def _append(self, replica: Replica, batches: Sequence[Batch]) -> bool:
+        """Append fetched batches; False if that fails. Kafka: ReplicaFetcherThread#processPartitionData."""
+        self._decide.mutants.note_append()
         try:
             for batch in batches:
                 replica.append_fetched(batch)
         except (UnexpectedAppendOffsetError, OSError):
-            self._give_up(name)
+            self._give_up(replica.name)
             return False
         return True
 
