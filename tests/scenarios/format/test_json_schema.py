@@ -32,6 +32,7 @@ BETWEEN_TABLES = re.compile(
     "|it needs a kind|Kafka would not start|is drawn, and also set|the (brokers|replicas) are"
     "|a leader is one of|one of brokers"
     "|the lower bound first|does not run in|is in no rack|needs topology|no rule value cures it"
+    "|the log directories of a broker are"
 )
 """Problems between values that JSON Schema cannot compare."""
 
