@@ -8,9 +8,8 @@ from sim.hosts.broker_node import BrokerNode
 from sim.hosts.isr_expiration import IsrExpiration
 from sim.hosts.node_to_controller_channel_manager import NodeToControllerChannelManager
 from sim.protocol import probes
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager, proposed_isr
 from sim.protocol.kraft.quorum_messages import AlterPartitionRequest, AlterPartitionResponse
-from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.replica.partition import Partition
 
 
@@ -44,10 +43,7 @@ class AlterPartitionChannel:
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `HostedReplicas.propose_isr`: send an AlterPartition to the controller."""
         broker, manager = self._broker, self.manager
-        known = partition.state.broker_epochs
-        epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
-        epochs[broker.node] = broker.broker_epoch
-        change = AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        change = proposed_isr(partition, isr, broker.broker_epoch)
         in_flight = manager.in_flight
         if in_flight is not None and all(other.name != change.name for other in in_flight):
             broker.reached(probes.ISR_CHANGE_WAITS)

@@ -10,7 +10,13 @@ from sim.hosts.node_to_controller_channel_manager import NodeToControllerChannel
 from sim.hosts.peers import QuorumSessions
 from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
-from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, RUNNING, BrokerLifecycleManager, LifecycleHost
+from sim.protocol.kraft.broker_lifecycle_manager import (
+    RECOVERY,
+    RUNNING,
+    BrokerLifecycleManager,
+    LifecycleHost,
+    adopts_registration,
+)
 from sim.protocol.kraft.quorum_messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -109,9 +115,8 @@ class BrokerLifecycle(LifecycleHost):
         whether the broker is registered by it.
         """
         broker = self._broker
-        is_other = reply.request is not self._channel.in_flight
-        accepts = broker.decide.mutants.registration_of_another_request.when(is_other and broker.broker_epoch < 0)
-        if is_other and not accepts:
+        is_answer = reply.request is self._channel.in_flight
+        if not adopts_registration(broker.decide, broker.broker_epoch, is_answer=is_answer):
             return False
         self._channel.in_flight = None
         if reply.error:

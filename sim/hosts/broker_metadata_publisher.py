@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import Broker
@@ -15,7 +12,8 @@ from sim.hosts.kraft_replica_manager import KRaftReplicaManager
 from sim.hosts.metadata_log import FETCH_TIMEOUT_US
 from sim.hosts.peers import QuorumSessions
 from sim.kernel.scheduler import IdleCall
-from sim.protocol.kraft.metadata import ConfigRecord, PartitionRegistration, Record, TopicRemoval
+from sim.protocol.kraft.metadata import Record
+from sim.protocol.kraft.metadata_delta import MetadataDelta
 from sim.protocol.kraft.quorum_messages import MetadataRecords
 
 
@@ -133,8 +131,6 @@ class BrokerMetadataPublisher:
     def _replay(self) -> None:
         """Replay received records, then act on the resulting state.
 
-        Rule ``config_replay`` decides when configuration changes apply. The first records that a broker replays have
-        its configuration at the start.
         Kafka: BrokerMetadataPublisher#onMetadataUpdate.
         """
         broker, metadata = self._broker, self._metadata
@@ -144,47 +140,31 @@ class BrokerMetadataPublisher:
             return
         broker.recorder.record(steps.Metadata(steps.REPLAYED_METADATA, broker.node, image.offset, fresh))
         begins = image.offset == 0
-        names: dict[str, None] = {}
-        deleted: list[str] = []
-        changed: dict[str, Any] = {}
-        live = self._read(fresh, names, deleted, changed)
-        last = bool(changed) and bool(names) and not begins and broker.decide.applies_configs_last.yes()
-        if not last:
-            self._apply_configs(changed)
-        if begins and broker.directories.futures:
-            self._replicas.moves.recover_futures(image)
-        states = [image.partitions[name] for name in names]
-        if states or live != metadata.live:
-            metadata.update(states, live)
-        self._replicas.apply_delta(states, deleted, self.published_us)
-        if last:
-            self._apply_configs(changed)
-
-    def _apply_configs(self, changed: Mapping[str, Any]) -> None:
-        for key, value in changed.items():
-            self._broker.on_config_changed((key, value))
-
-    def _read(
-        self, fresh: list[Record], names: dict[str, None], deleted: list[str], changed: dict[str, Any]
-    ) -> dict[int, int]:
-        """Read records into the image, and note the partitions and the configuration that they change, and those of
-        deleted topics; returns the live brokers.
-        """
-        image = self._metadata.image
-        brokers_changed = False
+        delta = MetadataDelta(fresh)
         for record in fresh:
             image.replay(record)
-            if isinstance(record, PartitionRegistration):
-                names[record.name] = None
-            elif isinstance(record, TopicRemoval):
-                for name in record.names:
-                    names.pop(name, None)
-                    self._metadata.forget(name)
-                    deleted.append(name)
-            elif isinstance(record, ConfigRecord):
-                changed[record.key] = record.value
-            else:
-                brokers_changed = True
-        if not brokers_changed:
+        for name in delta.deleted:
+            metadata.forget(name)
+        live = self._live(delta)
+        last = delta.applies_configs_last(broker.decide, begins=begins)
+        if not last:
+            self._apply_configs(delta)
+        if begins and broker.directories.futures:
+            self._replicas.moves.recover_futures(image)
+        states = list(delta.partitions.values())
+        if states or live != metadata.live:
+            metadata.update(states, live)
+        self._replicas.apply_delta(states, delta.deleted, self.published_us)
+        if last:
+            self._apply_configs(delta)
+
+    def _apply_configs(self, delta: MetadataDelta) -> None:
+        for key, value in delta.configs.items():
+            self._broker.on_config_changed((key, value))
+
+    def _live(self, delta: MetadataDelta) -> dict[int, int]:
+        """The live brokers, with their broker epochs."""
+        if not delta.registrations:
             return self._metadata.live
-        return {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
+        brokers = self._metadata.image.brokers
+        return {broker: entry.broker_epoch for broker, entry in brokers.items() if not entry.fenced}

@@ -21,7 +21,6 @@ from sim.protocol.batch import Batch
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
-    DIVERGING_EPOCH,
     KAFKA_STORAGE_ERROR,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
@@ -35,6 +34,7 @@ from sim.protocol.messages import (
     ProduceResponse,
 )
 from sim.protocol.replica.delayed_fetch import DelayedFetch
+from sim.protocol.replica.fetch_results import READ, REFUSED, fetch_refusal, fetch_result, read_for_follower
 from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.replica import Replica
@@ -230,26 +230,14 @@ class HostedReplica(PartitionHost):
 
     def read_for_follower(self, request: FetchRequest, position: Position) -> tuple[FetchResult, bool]:
         """The result for a follower's fetch that has just arrived, and whether to update the follower's state by it."""
-        partition = self.partition
-        _, offset, epoch, last_epoch = position
-        if request.replica not in partition.followers.states:
-            error = partition.check_unassigned(offset, epoch, last_epoch)
-            return (self.refusal(error, last_epoch) if error else self.result(NONE, [])), False
-        error = partition.check_fetch(offset, epoch, last_epoch)
-        if error:
-            if error != DIVERGING_EPOCH:
-                partition.note_refused_fetch(request.replica)
-                self.note_laggards()
-            return self.refusal(error, last_epoch), False
-        if partition.refuses_registration(request.replica, request.broker_epoch):
-            return self.result(NOT_LEADER_OR_FOLLOWER, []), False
-        return self.result(NONE, partition.read_uncommitted(offset)), True
+        result, effect = read_for_follower(self.partition, request.replica, request.broker_epoch, position)
+        if effect == REFUSED:
+            self.note_laggards()
+        return result, effect == READ
 
     def result(self, error: str, batches: Sequence[Batch], diverging: Diverging = None) -> FetchResult:
-        """A fetch result with the current HW, log start and leader epoch."""
-        partition = self.partition
-        log_start, epoch = partition.log.log_start, partition.leader_epoch
-        return self.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees
+        """See `fetch_result`."""
+        return fetch_result(self.partition, error, batches, diverging)
 
     def nothing(self) -> FetchResult:
         """`result` without an error or batches; the same object as long as its contents do not change."""
@@ -260,10 +248,8 @@ class HostedReplica(PartitionHost):
         return known
 
     def refusal(self, error: str, last_epoch: int) -> FetchResult:
-        """The result of a fetch that `Partition.check_fetch` refused: an error, or where the logs diverge."""
-        if error == DIVERGING_EPOCH:
-            return self.result(NONE, [], self.partition.diverging(last_epoch))
-        return self.result(error, [])
+        """See `fetch_refusal`."""
+        return fetch_refusal(self.partition, error, last_epoch)
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
         """Remove a fetch from the list of waiting ones."""

@@ -15,8 +15,8 @@ from sim.hosts.kraft_metadata_cache import KRaftMetadataCache
 from sim.hosts.replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread
 from sim.hosts.replica_manager import ReplicaManager
 from sim.protocol import probes
+from sim.protocol.kraft.local_replica_change import AWAITS, FOLLOWS, LEADS, LEADS_ON, OUTDATED, local_replica_change
 from sim.protocol.kraft.metadata import UNASSIGNED, PartitionRegistration, Record, TopicRemoval
-from sim.protocol.replica.become_follower import stops_fetcher
 from sim.protocol.replica.partition import Partition
 
 
@@ -70,7 +70,7 @@ class KRaftReplicaManager(ReplicaManager):
             return
         # A thread that loses its last partition goes on with one that it gets by the same changes. Those of deleted
         # topics stay until a broker leads or follows another partition.
-        fetchers = self.fetchers
+        fetchers = self.fetchers.manager
         fetchers.keeps_idle = True
         self._remove_deleted(deleted)
         states.sort(key=self._follows)
@@ -78,7 +78,7 @@ class KRaftReplicaManager(ReplicaManager):
             self._apply(state, published_us)
         fetchers.keeps_idle = False
         if states:
-            fetchers.shut_down_idle_fetchers()
+            fetchers.shut_down_idle()
 
     def _follows(self, state: PartitionRegistration) -> bool:
         """The order of new states: a broker first leads, then follows."""
@@ -100,13 +100,7 @@ class KRaftReplicaManager(ReplicaManager):
         self.broker.network.note_broker_change()
 
     def _apply(self, state: PartitionRegistration, published_us: int) -> None:
-        """Lead, follow or delete the replica, as the new state says.
-
-        A leader that knows the partition epoch already, from its AlterPartition response, adopts the state again and so
-        discards what it has proposed meanwhile.
-        Kafka: ReplicaManager#applyDelta, ReplicaManager#applyLocalLeadersDelta,
-        ReplicaManager#applyLocalFollowersDelta.
-        """
+        """Lead, follow or delete the replica, as the new state says. Kafka: ReplicaManager#applyDelta."""
         name, broker = state.name, self.broker
         node, replica = broker.node, self.replica(name)
         if replica is None:
@@ -117,7 +111,8 @@ class KRaftReplicaManager(ReplicaManager):
         if node not in state.replicas:
             self._delete_replica(replica)
             return
-        if state.partition_epoch < partition.partition_epoch:
+        change = local_replica_change(node, partition, state, shutting_down=self._lifecycle.wants_shut_down)
+        if change == OUTDATED:
             return
         directory = self._only_directory if self._only_directory >= 0 else self.moves.place(replica, state)
         if (
@@ -128,16 +123,16 @@ class KRaftReplicaManager(ReplicaManager):
             self.assignments.assign(name, directory, ASSIGN_DELAY_US if self.moves.is_behind(name) else 0)
         if len(broker.live_directories) < len(broker.directories.all) and self._skips_log(partition, state):
             return
-        if state.leader == node:
-            if state.leader_epoch > partition.leader_epoch:
-                self.become_leader(replica, state)
-            else:
-                partition.become_leader(state, broker.kernel.now_us)
-                self.isr_expiration.schedule()
+        if change == LEADS:
+            self.become_leader(replica, state)
             broker.network.note_broker_change()
-        elif stops_fetcher(node, state, shutting_down=self._lifecycle.wants_shut_down):
+        elif change == LEADS_ON:
+            partition.become_leader(state, broker.kernel.now_us)
+            self.isr_expiration.schedule()
+            broker.network.note_broker_change()
+        elif change == AWAITS:
             self._await_leader(replica, state)
-        elif state.leader_epoch > partition.leader_epoch:
+        elif change == FOLLOWS:
             self.become_follower(replica, state)
         else:
             partition.become_follower(state)
@@ -145,7 +140,7 @@ class KRaftReplicaManager(ReplicaManager):
 
     def _await_leader(self, replica: HostedReplica, state: PartitionRegistration) -> None:
         """Stop fetching: there is no leader, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
-        self.fetchers.stop_fetching(replica.name)
+        self.fetchers.manager.remove(replica.name)
         if self._lifecycle.wants_shut_down and self.moves.is_behind(replica.name):
             self.moves.take_back_assignment(replica.name)
         replica.partition.become_follower(state)

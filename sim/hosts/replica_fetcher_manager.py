@@ -14,7 +14,6 @@ from sim.hosts.broker_blocking_sender import BrokerBlockingSender
 from sim.hosts.broker_node import BrokerNode
 from sim.hosts.hosted_replica import HostedReplica, HostedReplicas
 from sim.kernel.scheduler import Call
-from sim.protocol import probes
 from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
     Ask,
@@ -29,8 +28,7 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     Position,
 )
-from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.replica.partition_fetch_state import FETCHING
+from sim.protocol.replica.abstract_fetcher_manager import AbstractFetcherManager
 from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 
@@ -52,16 +50,16 @@ class _FetcherCall(Call):
 
 
 class ReplicaFetcherManager:
-    """See the module. Kafka: ReplicaFetcherManager, AbstractFetcherManager, RemoteLeaderEndPoint (3.9-4.4).
+    """See the module. Kafka: ReplicaFetcherManager, RemoteLeaderEndPoint (3.9-4.4).
 
     Attributes:
+        manager: begins and ends their work.
         fetchers: by leader.
         sender: times their requests out.
-        keeps_idle: whether fetchers without partitions keep running until `shut_down_idle_fetchers`.
     """
 
+    __deletable__ = ("manager",)
     __slots__ = (
-        "_added",
         "_after_empty_response",
         "_asked_us",
         "_broker",
@@ -70,7 +68,7 @@ class ReplicaFetcherManager:
         "_repeated_asks",
         "_replicas",
         "fetchers",
-        "keeps_idle",
+        "manager",
         "reached",
         "sender",
     )
@@ -79,11 +77,9 @@ class ReplicaFetcherManager:
         self._broker = broker
         self._replicas = replicas
         self.reached = broker.reached
-        self.fetchers: dict[int, ReplicaFetcherThread] = {}
+        self.manager = AbstractFetcherManager(self, broker.decide, broker.settings.fetch_backoff_us)
+        self.fetchers = self.manager.fetchers
         self.sender = BrokerBlockingSender(broker, self.fetchers)
-        self.keeps_idle = False
-        self._added: list[ReplicaFetcherThread] | None = None
-        """The fetchers that get partitions, while they are to send requests only once they have all of them."""
         self._after_empty_response = False
         """Set while an empty response is handled: the next fetch may be elided (`sim.environment.elision`)."""
         self._refused: dict[int, int] = {}
@@ -97,85 +93,27 @@ class ReplicaFetcherManager:
         """Stop, because the process ended."""
         self.fetchers.clear()
 
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        del self.manager
+
     # The leaders that it follows.
 
     def fetch_from(self, replica: HostedReplica, decision: LeaderAndIsr, *, restarts: bool) -> None:
         """Fetch from the leader that a LeaderAndIsr names; the partition is a follower already. With `restarts` the
         replica truncates and restarts even if it already fetches from that leader.
-
-        Kafka: AbstractFetcherManager#addFetcherForPartitions.
         """
-        partition = replica.partition
-        fetcher = self.fetchers.get(decision.leader)
-        fetch = fetcher.partitions.get(partition.name) if fetcher else None
-        if fetcher is None or fetch is None or restarts:
-            replica.recorder.record(steps.Follow(self._broker.node, partition, restarts=True))
-            if fetcher is None:
-                fetcher = self._new_fetcher(decision.leader)
-            self.fetchers[decision.leader] = fetcher
-            fetcher.remove(partition.name)
-            self._stop_fetching(partition.name, spared=decision.leader)
+        broker, manager, partition = self._broker, self.manager, replica.partition
+        replica.recorder.record(steps.Follow(broker.node, partition, restarts=restarts))
+        if restarts:
             repeats = bool(self._repeated_asks)
             self._forget_exchange()
-            added = self._added
-            fetcher.add(partition, decision.leader_epoch, self._broker.kernel.now_us, steps=added is None)
-            if added is not None and fetcher not in added:
-                added.append(fetcher)
-            if repeats and len(fetcher.partitions) > 1:
-                self._broker.network.note_broker_change()  # An elided retry for others would hold this partition up.
-        else:
-            replica.recorder.record(steps.Follow(self._broker.node, partition, restarts=False))
-            fetch.leader_epoch = decision.leader_epoch
-            fetcher.note_change()
-            if fetch.state is FETCHING:
-                self.truncation_completed(partition, decision.leader_epoch, 0)
-
-    def begin_changes(self) -> None:
-        """Begin to apply several changes together: see `end_changes`."""
-        self.keeps_idle = True
-        self._added = []
-
-    def end_changes(self) -> None:
-        """Let fetchers fetch all partitions that they got, and shut down those without partitions.
-
-        Kafka: AbstractFetcherManager#addFetcherForPartitions, AbstractFetcherManager#shutdownIdleFetcherThreads.
-        """
-        added, self._added = self._added, None
-        self.keeps_idle = False
-        for fetcher in added or ():
-            fetcher.step(self._broker.kernel.now_us)
-        self.shut_down_idle_fetchers()
-
-    def is_fetching_from(self, leader: int, name: str) -> bool:
-        """Whether a fetcher fetches this partition from that broker."""
-        fetcher = self.fetchers.get(leader)
-        return fetcher is not None and name in fetcher.partitions
-
-    def stop_fetching(self, name: str) -> None:
-        """See `HostedReplicas.stop_fetching`."""
-        self._stop_fetching(name, spared=NO_LEADER)
-
-    def _stop_fetching(self, name: str, *, spared: int) -> None:
-        """Remove a partition from all fetchers but that of the leader `spared`. A fetcher without partitions is shut
-        down; a dead one that still has partitions stays, and stays dead.
-        """
-        for leader, fetcher in list(self.fetchers.items()):
-            if leader != spared and name in fetcher.partitions:
-                fetcher.remove(name)
-                if fetcher.partitions:
-                    if fetcher.in_flight is not None:
-                        self.reached(probes.FETCHER_STAYS)
-                elif not self.keeps_idle:
-                    del self.fetchers[leader]
-
-    def shut_down_idle_fetchers(self) -> None:
-        """Shut down fetchers without partitions, after several changes were applied together.
-
-        Kafka: AbstractFetcherManager#shutdownIdleFetcherThreads.
-        """
-        for leader, fetcher in list(self.fetchers.items()):
-            if not fetcher.partitions:
-                del self.fetchers[leader]
+            now_us, unclean = broker.kernel.now_us, broker.settings.unclean_election
+            manager.add(partition, decision, now_us, unclean_election=unclean)
+            if repeats and len(self.fetchers[decision.leader].partitions) > 1:
+                broker.network.note_broker_change()  # An elided retry for others would hold this partition up.
+        elif manager.goes_on(partition.name, decision):
+            self.truncation_completed(partition, decision.leader_epoch, 0)
 
     def allow_unclean_election(self, *, allowed: bool) -> None:
         """Set whether unclean leader election is allowed."""
@@ -185,17 +123,6 @@ class ReplicaFetcherManager:
     def halt(self, reason: str) -> None:
         """See `FetcherHost.halt`."""
         self._broker.halt(reason)
-
-    def _new_fetcher(self, leader: int) -> ReplicaFetcherThread:
-        """Kafka: ReplicaFetcherManager#createFetcherThread."""
-        broker = self._broker
-        return ReplicaFetcherThread(
-            leader,
-            broker.decide,
-            self,
-            backoff_us=broker.settings.fetch_backoff_us,
-            unclean_election=broker.settings.unclean_election,
-        )
 
     def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost.truncation_completed`."""

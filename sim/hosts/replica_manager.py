@@ -19,7 +19,6 @@ from sim.protocol import probes
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import LeaderAndIsr, topic_of
-from sim.protocol.replica.become_follower import restarts_fetcher
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 
 
@@ -75,6 +74,7 @@ class ReplicaManager(HostedReplicas):
 
     def dispose(self) -> None:
         """See `Cluster.dispose`."""
+        self.fetchers.dispose()
         del self.fetchers, self.purgatory, self.isr_expiration
 
     # Logs and their directories.
@@ -244,23 +244,21 @@ class ReplicaManager(HostedReplicas):
         """Lead a partition."""
         partition, broker = replica.partition, self.broker
         now_us = broker.kernel.now_us
-        self.fetchers.stop_fetching(replica.name)
+        self.fetchers.manager.remove(replica.name)
         replica.recorder.record(steps.Lead(broker.node, partition, decision))
         partition.become_leader(decision, now_us)
         self.isr_expiration.schedule()
 
     def become_follower(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
         """Follow the leader of a partition."""
-        partition, fetchers = replica.partition, self.fetchers
-        restarts = not fetchers.is_fetching_from(decision.leader, partition.name) or restarts_fetcher(
-            self.broker.decide, partition.leader, partition.leader_epoch, decision
-        )
+        partition = replica.partition
+        restarts = self.fetchers.manager.restarts(partition, decision)
         partition.become_follower(decision)
         replica.wake_all()
-        fetchers.fetch_from(replica, decision, restarts=restarts)
+        self.fetchers.fetch_from(replica, decision, restarts=restarts)
 
     def stop_fetching(self, name: str) -> None:
-        self.fetchers.stop_fetching(name)
+        self.fetchers.manager.remove(name)
 
     def answer_waiting(self, fetches: list[DelayedFetch]) -> None:
         self.purgatory.answer_waiting(fetches)

@@ -68,17 +68,17 @@ class ZkReplicaManager(ReplicaManager):
             replica, decision = newer[0]
             self._apply(replica, decision)
         elif newer:
-            fetchers = self.fetchers
+            fetchers = self.fetchers.manager
             fetchers.begin_changes()
             led = [entry for entry in newer if entry[1].leader == broker.node]
             for replica, _ in led:
-                fetchers.stop_fetching(replica.name)
+                fetchers.remove(replica.name)
             for replica, decision in led:
                 self._apply(replica, decision)
             for replica, decision in newer:
                 if decision.leader != broker.node:
                     self._apply(replica, decision)
-            fetchers.end_changes()
+            fetchers.end_changes(broker.kernel.now_us)
         if newer:
             self.checkpoint_hw(broker.kernel.now_us)
 
@@ -111,5 +111,5 @@ class ZkReplicaManager(ReplicaManager):
             self._deleted_epochs[replica.name] = max(replica.partition.leader_epoch, state.leader_epoch)
             replica.delete()
         else:
-            self.fetchers.stop_fetching(replica.name)
+            self.fetchers.manager.remove(replica.name)
         return NONE

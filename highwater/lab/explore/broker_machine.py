@@ -1,8 +1,8 @@
 """A KRaft broker as a function: a snapshot and an event go in, the next snapshot and what the broker does come out.
 
-The code is that of `sim.protocol`: partition, fetcher, AlterPartition manager. What a host does in a simulation
-(`sim.hosts.kraft_replica_manager`, `kafka_apis`) is repeated here without time and network. An outcome depends on
-snapshot and event alone, so each pair is computed once (`BrokerMachine.step`). Snapshots and messages are numbers.
+The code is that of `sim.protocol`: partition, fetchers, AlterPartition manager, and the steps of a host, which a
+simulation takes in `sim.hosts` with time and network. An outcome depends on snapshot and event alone, so each pair is
+computed once (`BrokerMachine.step`). Snapshots and messages are numbers.
 
 Time stands still: `replica.lag.time.max.ms` is an event, and a follower outside of the ISR never holds the HW back.
 """
@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from highwater.lab.explore.freezing import Freezer
-from highwater.lab.explore.host import UNSETTLED, RecordingHost
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
+from highwater.lab.explore.host import NOW_US, UNSETTLED, RecordingHost, follow, stop_following
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager, proposed_isr
+from sim.protocol.kraft.broker_lifecycle_manager import adopts_registration
+from sim.protocol.kraft.local_replica_change import AWAITS, FOLLOWS, LEADS, LEADS_ON, OUTDATED, local_replica_change
 from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, ConfigRecord, PartitionRegistration
+from sim.protocol.kraft.metadata_delta import MetadataDelta
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
-    DIVERGING_EPOCH,
     NO_BROKER_EPOCH,
     NONE,
-    NOT_LEADER_OR_FOLLOWER,
     Ask,
     FetchResponse,
     ListOffsetsRequest,
@@ -30,24 +31,22 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     ProduceRequest,
 )
-from sim.protocol.replica.become_follower import restarts_fetcher, stops_fetcher
+from sim.protocol.replica.abstract_fetcher_manager import AbstractFetcherManager
+from sim.protocol.replica.fetch_results import READ, fetch_result, read_for_follower
 from sim.protocol.replica.followers import NEVER_US
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import Partition
-from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from highwater.lab.explore.interning import Table
-    from sim.protocol.batch import Batch
     from sim.protocol.decisions import Decisions
     from sim.protocol.kraft.metadata import Record
     from sim.protocol.replica.replica import Replica
 
 NAME: Final = "t-0"
-NOW_US: Final = 0
 DOWN: Final = 0
 STARTING: Final = 1
 UP: Final = 2
@@ -107,11 +106,7 @@ class Host(RecordingHost):
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """As `AlterPartitionChannel.propose_isr`."""
-        known = partition.state.broker_epochs
-        epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
-        epochs[self.broker] = self.broker_epoch
-        item = AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
-        self.manager.submit(partition, item, NOW_US)
+        self.manager.submit(partition, proposed_isr(partition, isr, self.broker_epoch), NOW_US)
 
     # AlterPartitionHost.
 
@@ -147,7 +142,7 @@ class Process:
 
     host: Host
     partition: Partition
-    fetchers: dict[int, ReplicaFetcherThread]
+    fetchers: AbstractFetcherManager
 
 
 class View(NamedTuple):
@@ -323,7 +318,9 @@ class BrokerMachine:
             item = thaw(pending, None)
             host.manager.submit(thawed, item, NOW_US)
             host.proposals.clear()
-        return Process(host, thawed, thaw(fetchers, host, thawed))
+        manager = AbstractFetcherManager(host, self.decide, 0)
+        manager.fetchers = thaw(fetchers, host, thawed)
+        return Process(host, thawed, manager)
 
     def _number(self, process: Process) -> int:
         host, partition = process.host, process.partition
@@ -348,7 +345,7 @@ class BrokerMachine:
             freeze(dict(sorted(host.registrations.items()))),
             host.settled_epoch,
             freeze(partition, inside=False),
-            freeze(process.fetchers),
+            freeze(process.fetchers.fetchers),
             None if pending is None else freeze(pending),
         )
         number = self._numbers.get(frozen)
@@ -356,7 +353,7 @@ class BrokerMachine:
 
     def _view(self, process: Process) -> View:
         partition, host = process.partition, process.host
-        fetcher = next(iter(process.fetchers.values()), None)
+        fetcher = next(iter(process.fetchers.fetchers.values()), None)
         leo = partition.log.leo
         records, ids = _contents(partition.log)
         leads = partition.is_leader
@@ -483,10 +480,8 @@ class BrokerMachine:
         else:
             assert kind == "registered"
             answered, epoch = details
-            # As `BrokerLifecycle.on_registered`.
-            is_other = answered != incarnation
-            accepts = self.decide.mutants.registration_of_another_request.when(is_other and broker_epoch < 0)
-            if broker_epoch < 0 and (not is_other or accepts):
+            is_answer = broker_epoch < 0 and answered == incarnation
+            if adopts_registration(self.decide, broker_epoch, is_answer=is_answer):
                 broker_epoch = epoch
         state = (STARTING, broker, incarnation, batches, file, hw, clean_epoch, broker_epoch, metadata)
         return self._number_starting(state)
@@ -506,70 +501,46 @@ class BrokerMachine:
         cache = LeaderEpochFileCache(freezer.thaw(file, None), strict=decide.records_epoch_at_election.answer)
         cache.truncate_from_end(log.leo)
         partition = Partition(broker, NAME, log, cache, hw, decide, host, min_insync_replicas=min_isr, lag_us=NOW_US)
-        process = Process(host, partition, {})
-        self._replay(process, (record, *numbers) if record >= 0 else numbers)
+        process = Process(host, partition, AbstractFetcherManager(host, decide, 0))
+        self._replay(process, (record, *numbers) if record >= 0 else numbers, begins=True)
         return process
 
-    # Metadata (`BrokerMetadataPublisher._replay`).
+    # Metadata (`BrokerMetadataPublisher`).
 
-    def _replay(self, process: Process, numbers: tuple[int, ...]) -> None:
-        state, min_isr = None, 0
-        for number in numbers:
-            record = self.record(number)
-            if isinstance(record, BrokerRegistration):
-                process.host.registrations[record.broker] = record
-            elif isinstance(record, ConfigRecord):
-                if record.key == MIN_ISR:
-                    assert isinstance(record.value, int)
-                    min_isr = record.value
-            else:
-                assert isinstance(record, PartitionRegistration)
-                state = record
-        last = bool(min_isr) and state is not None and self.decide.applies_configs_last.yes()
+    def _replay(self, process: Process, numbers: tuple[int, ...], *, begins: bool = False) -> None:
+        delta = MetadataDelta([self.record(number) for number in numbers])
+        for record in delta.registrations:
+            assert isinstance(record, BrokerRegistration)
+            process.host.registrations[record.broker] = record
+        last = delta.applies_configs_last(self.decide, begins=begins)
+        min_isr = delta.configs.get(MIN_ISR, 0)
+        assert isinstance(min_isr, int)
         if min_isr and not last:
             process.partition.set_min_isr(min_isr)
-        if state is not None:
+        for state in delta.partitions.values():
             self._apply(process, state)
-        if last:
+        if min_isr and last:
             process.partition.set_min_isr(min_isr)
 
     def _apply(self, process: Process, state: PartitionRegistration) -> None:
-        """As `KRaftReplicaManager._apply`."""
-        partition, host = process.partition, process.host
-        if state.partition_epoch < partition.partition_epoch:
+        """As `KRaftReplicaManager` does by the same changes."""
+        partition, host, fetchers = process.partition, process.host, process.fetchers
+        change = local_replica_change(partition.broker, partition, state, shutting_down=False)
+        if change == OUTDATED:
             return
-        if state.leader == partition.broker:
-            if state.leader_epoch > partition.leader_epoch:
-                process.fetchers.clear()
+        if change in (LEADS, LEADS_ON):
+            if change == LEADS:
+                stop_following(NAME, fetchers)
                 host.settled_epoch = state.leader_epoch
             partition.become_leader(state, NOW_US)
-        elif stops_fetcher(partition.broker, state, shutting_down=False):
-            process.fetchers.clear()
+        elif change == AWAITS:
+            stop_following(NAME, fetchers)
             partition.become_follower(state)
             host.settled_epoch = UNSETTLED
-        elif state.leader_epoch > partition.leader_epoch:
-            self._follow(process, state)
+        elif change == FOLLOWS:
+            follow(partition, state, fetchers, host)
         else:
             partition.become_follower(state)
-
-    def _follow(self, process: Process, state: PartitionRegistration) -> None:
-        """As `ReplicaManager.become_follower` and `ReplicaFetcherManager.fetch_from`."""
-        partition, host = process.partition, process.host
-        fetcher = process.fetchers.get(state.leader)
-        fetches = fetcher is not None and NAME in fetcher.partitions
-        restarts = not fetches or restarts_fetcher(self.decide, partition.leader, partition.leader_epoch, state)
-        partition.become_follower(state)
-        fetch = fetcher.partitions.get(NAME) if fetcher else None
-        if fetch is not None and not restarts:
-            fetch.leader_epoch = state.leader_epoch
-            host.settled_epoch = state.leader_epoch if fetch.state is FETCHING else UNSETTLED
-            return
-        host.settled_epoch = UNSETTLED
-        if fetcher is None:
-            fetcher = ReplicaFetcherThread(state.leader, self.decide, host, backoff_us=0)
-        process.fetchers = {state.leader: fetcher}
-        fetcher.remove(NAME)
-        fetcher.add(partition, state.leader_epoch, NOW_US)
 
     # Leading.
 
@@ -591,37 +562,19 @@ class BrokerMachine:
         if isinstance(request, ListOffsetsRequest):
             error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=True)
             return self._payload(("list", error, offset, partition.leader_epoch))
-        _, offset, epoch, last_epoch = request.positions[0]
-        if follower not in partition.followers.states:
-            return self._fetched(partition, partition.check_unassigned(offset, epoch, last_epoch), [])
-        error = partition.check_fetch(offset, epoch, last_epoch)
-        if error == DIVERGING_EPOCH:
-            return self._fetched(partition, NONE, [], partition.diverging(last_epoch))
-        if error:
-            partition.note_refused_fetch(follower)
-            return self._fetched(partition, error, [])
-        if partition.refuses_registration(follower, request.broker_epoch):
-            return self._fetched(partition, NOT_LEADER_OR_FOLLOWER, [])
-        fetched = follower, request.broker_epoch, offset, request.leader_epochs[0], NOW_US
-        if offset < partition.log.leo:
-            reply = self._fetched(partition, NONE, partition.read_uncommitted(offset))
-            partition.follower_fetched(*fetched)
-            return reply
-        partition.follower_fetched(*fetched)
-        return self._fetched(partition, NONE, [])
-
-    def _fetched(
-        self, partition: Partition, error: str, batches: Sequence[Batch], diverging: tuple[int, int] | None = None
-    ) -> int:
-        log_start, epoch = partition.log.log_start, partition.leader_epoch
-        result = (NAME, error, list(batches), partition.hw, log_start, epoch, diverging or partition.agrees)
-        return self._payload(("fetch", result))
+        position, broker_epoch = request.positions[0], request.broker_epoch
+        result, effect = read_for_follower(partition, follower, broker_epoch, position)
+        if effect == READ:
+            partition.follower_fetched(follower, broker_epoch, position[1], request.leader_epochs[0], NOW_US)
+            if not result[2]:  # An empty response comes later, with the HW of then.
+                result = fetch_result(partition, NONE, [])
+        return self._payload(("fetch", (*result[:2], list(result[2]), *result[3:])))
 
     # Following.
 
     def _reply(self, process: Process, payload: int) -> None:
         kind, *content = self.payload(payload)
-        (fetcher,) = process.fetchers.values()
+        (fetcher,) = process.fetchers.fetchers.values()
         request: Any = fetcher.in_flight
         if kind == "fetch":
             fetcher.on_fetch_reply(FetchResponse(request, content), NOW_US)
@@ -631,7 +584,7 @@ class BrokerMachine:
 
     def _failed(self, process: Process) -> None:
         """The connection of the request in flight broke."""
-        (fetcher,) = process.fetchers.values()
+        (fetcher,) = process.fetchers.fetchers.values()
         assert fetcher.in_flight is not None
         fetcher.request_failed(fetcher.in_flight, NOW_US)
 

@@ -10,10 +10,12 @@ from sim.protocol.replica.partition_host import PartitionHost
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
-    from sim.protocol.messages import Position
+    from sim.protocol.messages import LeaderAndIsr, Position
+    from sim.protocol.replica.abstract_fetcher_manager import AbstractFetcherManager
     from sim.protocol.replica.replica import Replica
     from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 
+NOW_US: Final = 0
 UNSETTLED: Final = -1
 Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
@@ -82,3 +84,21 @@ class RecordingHost(PartitionHost):
     def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:  # noqa: ARG002
         """See `FetcherHost.truncation_completed`."""
         self.settled_epoch = leader_epoch
+
+
+def stop_following(name: str, fetchers: AbstractFetcherManager) -> None:
+    """Remove a partition from its fetcher, which ends with it."""
+    fetchers.remove(name)
+    fetchers.shut_down_idle()
+
+
+def follow(partition: Partition, decision: LeaderAndIsr, fetchers: AbstractFetcherManager, host: RecordingHost) -> None:
+    """Follow a leader, as `ReplicaManager` and `ReplicaFetcherManager` do by the same manager."""
+    restarts = fetchers.restarts(partition, decision)
+    partition.become_follower(decision)
+    host.settled_epoch = UNSETTLED
+    if restarts:
+        fetchers.add(partition, decision, NOW_US)
+        fetchers.shut_down_idle()
+    elif fetchers.goes_on(partition.name, decision):
+        host.settled_epoch = decision.leader_epoch

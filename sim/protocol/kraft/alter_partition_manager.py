@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from sim.protocol.messages import NO_EPOCH, NONE, OPERATION_NOT_ATTEMPTED
+from sim.protocol.messages import NO_BROKER_EPOCH, NO_EPOCH, NONE, OPERATION_NOT_ATTEMPTED
+from sim.protocol.replica.partition import Partition
 
 RETRY_US: Final = 50_000
 """Back-off after a request that failed as a whole."""
@@ -62,6 +63,17 @@ class AlterPartitionItem:
         self.partition_epoch: Final = partition_epoch
         self.broker_epochs: Final = broker_epochs
         self.recovering: Final = recovering
+
+
+def proposed_isr(partition: Partition, isr: tuple[int, ...], broker_epoch: int) -> AlterPartitionItem:
+    """The proposal of an ISR by the leader of a partition, whose broker has this broker epoch.
+
+    Kafka: Partition#prepareIsrExpand (3.9-4.4), Partition#prepareIsrShrink (3.9-4.4).
+    """
+    known = partition.state.broker_epochs
+    epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
+    epochs[partition.broker] = broker_epoch
+    return AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
 
 
 class AlterPartitionHost(Protocol):

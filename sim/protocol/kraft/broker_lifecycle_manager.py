@@ -32,6 +32,18 @@ REGISTRATION_TIMEOUT_US: Final = 60_000_000
 """``initial.broker.registration.timeout.ms``: a process not registered by then exits."""
 
 
+def adopts_registration(decide: Decisions, broker_epoch: int, *, is_answer: bool) -> bool:
+    """Whether a broker of this broker epoch, -1 without one, takes a response to a registration for that to its own.
+
+    Args:
+        decide: its rules.
+        broker_epoch: its broker epoch.
+        is_answer: whether it is the response to the request in flight.
+    """
+    accepts = decide.mutants.registration_of_another_request.when(not is_answer and broker_epoch < 0)
+    return is_answer or accepts
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LifecycleHost:
     """Callbacks to the broker."""

@@ -147,8 +147,8 @@ def test_older_stop_requests_are_refused_for_their_partition_alone() -> None:
     process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (newer,)))
     request = StopReplicaRequest(1, process.broker_epoch, (other, first), delete=False)
     assert process.stop_replica(request) == "FENCED_LEADER_EPOCH"
-    assert process.replica_manager.fetchers.is_fetching_from(2, OTHER)
-    assert not process.replica_manager.fetchers.is_fetching_from(1, TOPIC)
+    assert process.replica_manager.fetchers.manager.is_fetching_from(2, OTHER)
+    assert not process.replica_manager.fetchers.manager.is_fetching_from(1, TOPIC)
 
 
 @pytest.mark.parametrize(("rule", "leads"), [("forgets-epoch", True), ("keeps-epoch", False)])

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from highwater.lab.explore.freezing import Freezer
-from highwater.lab.explore.host import UNSETTLED, RecordingHost
+from highwater.lab.explore.host import NOW_US, UNSETTLED, RecordingHost, follow, stop_following
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
-    DIVERGING_EPOCH,
     INVALID_UPDATE_VERSION,
     NONE,
     Ask,
     FetchResponse,
+    FetchResult,
     LeaderAndIsr,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -28,21 +28,19 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
 )
-from sim.protocol.replica.become_follower import restarts_fetcher
+from sim.protocol.replica.abstract_fetcher_manager import AbstractFetcherManager
+from sim.protocol.replica.fetch_results import fetch_refusal, fetch_result
 from sim.protocol.replica.followers import NEVER_US
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
-from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from sim.protocol.batch import Batch
     from sim.protocol.rules import Rules
 
 NAME: Final = "t-0"
-NOW_US: Final = 0
 LAG_US: Final = 1
 CONSTANTS: Final = {"rounds": 0}
 """Counted for reports only. A follower that asks for ever (KAFKA-10706) would never come back to a known state."""
@@ -91,7 +89,7 @@ class Broker:
 
     host: Host
     partition: Partition
-    fetchers: dict[int, ReplicaFetcherThread]
+    fetchers: AbstractFetcherManager
 
 
 class View(NamedTuple):
@@ -210,14 +208,16 @@ class Machine:
         host = Host()
         host.settled_epoch = settled
         thawed = self._freezer.thaw(partition, host)
-        return Broker(host, thawed, self._freezer.thaw(fetchers, host, thawed))
+        manager = AbstractFetcherManager(host, self.decide, 0)
+        manager.fetchers = self._freezer.thaw(fetchers, host, thawed)
+        return Broker(host, thawed, manager)
 
     def _number(self, broker: Broker) -> int:
         partition = broker.partition
         frozen = (
             broker.host.settled_epoch,
             self._freezer.freeze(partition, inside=False),
-            self._freezer.freeze(broker.fetchers),
+            self._freezer.freeze(broker.fetchers.fetchers),
         )
         number = self._snapshot_numbers.get(frozen)
         if number is None:
@@ -226,7 +226,7 @@ class Machine:
 
     def _view(self, broker: Broker) -> View:
         partition = broker.partition
-        fetcher = next(iter(broker.fetchers.values()), None)
+        fetcher = next(iter(broker.fetchers.fetchers.values()), None)
         leo = partition.log.leo
         records, ids = self._records(partition.log)
         return View(
@@ -314,7 +314,7 @@ class Machine:
         partition = Partition(
             number, NAME, log, cache, max(hw, start), self.decide, host, min_insync_replicas=1, lag_us=LAG_US
         )
-        return Broker(host, partition, {})
+        return Broker(host, partition, AbstractFetcherManager(host, self.decide, 0))
 
     # Events: decisions of the controller (`sim.hosts.broker` for the order of things).
 
@@ -327,30 +327,12 @@ class Machine:
         decision = LeaderAndIsr(NAME, leader, epoch, isr, epoch, self.replicas)
         host = broker.host
         if leader == partition.broker:
-            broker.fetchers.clear()
+            stop_following(NAME, broker.fetchers)
             host.settled_epoch = epoch
             partition.become_leader(decision, NOW_US)
         elif leader != NO_LEADER:
-            self._follow(broker, decision)
+            follow(partition, decision, broker.fetchers, host)
         # One without a leader is ignored, leader epoch included (ReplicaManager.makeFollowers).
-
-    def _follow(self, broker: Broker, decision: LeaderAndIsr) -> None:
-        partition = broker.partition
-        host = broker.host
-        restarts = restarts_fetcher(self.decide, partition.leader, partition.leader_epoch, decision)
-        partition.become_follower(decision)
-        fetcher = broker.fetchers.get(decision.leader)
-        fetch = fetcher.partitions.get(NAME) if fetcher else None
-        if fetch is not None and not restarts:
-            fetch.leader_epoch = decision.leader_epoch
-            host.settled_epoch = decision.leader_epoch if fetch.state is FETCHING else UNSETTLED
-            return
-        host.settled_epoch = UNSETTLED
-        if fetcher is None:
-            fetcher = ReplicaFetcherThread(decision.leader, self.decide, host, backoff_us=0)
-        broker.fetchers = {decision.leader: fetcher}
-        fetcher.remove(NAME)
-        fetcher.add(partition, decision.leader_epoch, NOW_US)
 
     # Events: leading.
 
@@ -388,32 +370,26 @@ class Machine:
             return self._message(ListOffsetsResponse(None, error, offset, partition.leader_epoch))  # type: ignore[arg-type]
         _, offset, epoch, last_epoch = request.positions[0]
         error = partition.check_fetch(offset, epoch, last_epoch)
-        if error == DIVERGING_EPOCH:
-            return self._fetched(partition, NONE, [], partition.diverging(last_epoch))
         if error:
-            return self._fetched(partition, error, [])
+            return self._fetched(fetch_refusal(partition, error, last_epoch))
         reply = None
         if offset < partition.log.leo:
-            reply = self._fetched(partition, NONE, partition.read_uncommitted(offset))
+            reply = self._fetched(fetch_result(partition, NONE, partition.read_uncommitted(offset)))
         partition.follower_fetched(follower, -1, offset, request.leader_epochs[0], NOW_US)
         return reply
 
     def _on_answer(self, broker: Broker) -> int:
         """An empty answer, once the fetch was counted and the ISR is settled."""
-        return self._fetched(broker.partition, NONE, [])
+        return self._fetched(fetch_result(broker.partition, NONE, []))
 
-    def _fetched(
-        self, partition: Partition, error: str, batches: Sequence[Batch], diverging: tuple[int, int] | None = None
-    ) -> int:
-        log_start, epoch = partition.log.log_start, partition.leader_epoch
-        result = (NAME, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)
+    def _fetched(self, result: FetchResult) -> int:
         return self._message(FetchResponse(None, [result]))  # type: ignore[arg-type]
 
     # Events: following.
 
     def _on_reply(self, broker: Broker, message: int) -> None:
         reply = self._freezer.thaw(self.messages[message], None)
-        (fetcher,) = broker.fetchers.values()
+        (fetcher,) = broker.fetchers.fetchers.values()
         reply.request = fetcher.in_flight
         if isinstance(reply, FetchResponse):
             fetcher.on_fetch_reply(reply, NOW_US)
@@ -424,6 +400,6 @@ class Machine:
 
     def _on_failed(self, broker: Broker) -> None:
         """The connection of the request under way broke."""
-        (fetcher,) = broker.fetchers.values()
+        (fetcher,) = broker.fetchers.fetchers.values()
         assert fetcher.in_flight is not None
         fetcher.request_failed(fetcher.in_flight, NOW_US)
