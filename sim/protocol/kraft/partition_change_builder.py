@@ -137,30 +137,47 @@ class PartitionChangeBuilder:
         shrinks = len(self.isr) < self._min_isr and bool(without(state.isr, self.isr))
         self._populate_elr()
         self.elr = self._elr_by_plugins(ELIGIBLE_REPLICAS, self.elr)
-        leader, unclean, probe = self._election_by_plugins(self.elect())
-        bumps = leader != state.leader
-        if bumps:
-            self._change_rules.reached(probe)
-        if bumps and leader in self.elr:
-            self.isr = (leader,)
-            self.elr = without(self.elr, (leader,))
-            self._clear_elr()
-        unclean = unclean and bumps
-        if self._tracks_elr == self._decide.elr.answer and (
-            shrinks or unclean or leader == NO_LEADER or not self.isr or self.elr or state.elr or state.last_known_elr
-        ):
-            self._decide.elr.note()
-        if unclean:
-            self.isr = (leader,)
-            if not state.recovering:
-                self.recovering = self._change_rules.marks_recovery
-        if unclean or not self._tracks_elr:
+        leader, is_unclean = self._try_election()
+        self._note_elr(leader, loses=shrinks or is_unclean)
+        if is_unclean or not self._tracks_elr:
             self._forget_elr()
         if not self.isr and not self._tracks_elr:
             self.isr = state.isr  # Without ELR the last member stays, and has to come back.
-        bumps = bumps or self.drops_replica() or self.shrink_bumps()
+        bumps = leader != state.leader or self.drops_replica() or self.shrink_bumps()
         self._remember_last_leader(leader, bumps=bumps)
         return self._changed(leader, bumps=bumps)
+
+    def _try_election(self) -> tuple[int, bool]:
+        """Elect; returns the leader, and whether it is another one than before, elected uncleanly.
+
+        Kafka: PartitionChangeBuilder#tryElection.
+        """
+        leader, is_unclean, probe = self._election_by_plugins(self.elect())
+        if leader == self.state.leader:
+            return leader, False
+        self._change_rules.reached(probe)
+        if leader in self.elr:
+            self.isr = (leader,)
+            self.elr = without(self.elr, (leader,))
+            self._clear_elr()
+        if is_unclean:
+            self.isr = (leader,)
+            if not self.state.recovering:
+                self.recovering = self._change_rules.marks_recovery
+        return leader, is_unclean
+
+    def _note_elr(self, leader: int, *, loses: bool) -> None:
+        """Note that rule ``elr`` decides, unless the change is the same with its other value.
+
+        Args:
+            leader: the leader after the change.
+            loses: whether a member leaves an ISR that is below min ISR then, or the leader is elected uncleanly.
+        """
+        state = self.state
+        if self._tracks_elr == self._decide.elr.answer and (
+            loses or leader == NO_LEADER or not self.isr or self.elr or state.elr or state.last_known_elr
+        ):
+            self._decide.elr.note()
 
     def _complete_reassignment(self) -> None:
         """Kafka: PartitionChangeBuilder#completeReassignmentIfNeeded,

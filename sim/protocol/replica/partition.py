@@ -239,13 +239,9 @@ class Partition(ReadableReplica):
 
     def _check_sequence(self, request: ProduceRequest) -> tuple[str, Batch | None]:
         """Check a batch of an idempotent producer. Returns the error, if any, and the batch that it duplicates."""
+        self._note_producer_state(request.sequence[0])
         log, sequence = self.log, request.sequence
         takes_unknown = self.decide.takes_unknown_producer
-        if producer_state_manager.is_doubtful(log, sequence[0]):
-            self.decide.snapshots_reloads.note()
-            self.decide.keeps_all_snapshots.note()
-        if log.below or log.producers.loaded_start > log.log_start:
-            takes_unknown.note()
         forgets_deleted, count = not takes_unknown.answer, request.count
         error, known = producer_state_manager.check(log, sequence, count, forgets_deleted=forgets_deleted)
         if error == OUT_OF_ORDER_SEQUENCE_NUMBER and log.producers.loaded_at > 0:
@@ -263,6 +259,15 @@ class Partition(ReadableReplica):
             taken = self.decide.takes_any_first_sequence if log.leo else self.decide.empty_log_takes_unknown
             return NONE if taken.yes() else OUT_OF_ORDER_SEQUENCE_NUMBER, None
         return error, known
+
+    def _note_producer_state(self, producer_id: int) -> None:
+        """Note the rules about producer state on which the check of a producer's batch depends."""
+        log, decide = self.log, self.decide
+        if producer_state_manager.is_doubtful(log, producer_id):
+            decide.snapshots_reloads.note()
+            decide.keeps_all_snapshots.note()
+        if log.below or log.producers.loaded_start > log.log_start:
+            decide.takes_unknown_producer.note()
 
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
         """Refuse a batch, or answer a duplicate as if it had been appended now: acks=all waits for the HW.
