@@ -1,4 +1,7 @@
-"""The commands as Python functions; parameters have the names and values of the command line's options."""
+"""The commands as Python functions.
+
+Their parameters are the fields of requests (`highwater.requests`), which declare the command line's options, too.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,23 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from highwater import requests
-from highwater.requests import RunRequest, StoreRequest
+from highwater.option import as_function
+from highwater.requests import (
+    CompareRequest,
+    ExplainRequest,
+    ReportRequest,
+    RunRequest,
+    ShrinkRequest,
+    StoreRequest,
+    SweepRequest,
+)
 from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
 from reports import starts
 from scenarios import own_files, plugged
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -30,71 +41,23 @@ if plugged.are_installed():  # As every command does.
     load_installed()
 
 
-def run(
-    source: str | Path,
-    mode: str | None = None,
-    seed: int | None = None,
-    *,
-    scenario: str | None = None,
-    rules: Mapping[str, str] | None = None,
-    settings: Mapping[str, object] | None = None,
-    strict: bool = False,
-) -> Run:
+@as_function(RunRequest)
+def run(asked: RunRequest) -> Run:
     """Run one seed and keep its trace.
-
-    Args:
-        source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run.
-        mode: mode to run; None if there is only one.
-        seed: seed of a random scenario; scripts and plans need none.
-        scenario: scenario of a sweep with several.
-        rules: rules to override.
-        settings: settings to override; for a sweep over a grid, the point to run.
-        strict: treat early warnings as violations.
 
     Raises:
         UserError: what the command line would refuse.
     """
     from scenarios.shrinking.case import Case
 
-    origin, chosen = _origin(source, mode, seed, scenario, rules, settings, strict=strict)
+    origin, chosen = _origin(asked)
     case = Case(origin.scenario, chosen, origin.seed, origin.rules)
     return Run(case, case.run(trace=True))
 
 
-def sweep(
-    scenarios: str | Sequence[str],
-    seeds: str | range,
-    output: str | Path,
-    *,
-    modes: str | Iterable[str] = (),
-    rules: Mapping[str, str | Sequence[str]] | None = None,
-    settings: Mapping[str, object] | None = None,
-    release: str | None = None,
-    server_properties: str | Path | Sequence[str | Path] = (),
-    without_faults: Sequence[str] = (),
-    processes: int = 1,
-    blows: int = 0,
-    reuse: bool | str | Path = True,
-    until: str | Iterable[str] = (),
-) -> Swept:
+@as_function(SweepRequest)
+def sweep(asked: SweepRequest) -> Swept:
     """Run a sweep on this machine, without Spark; the same call resumes an interrupted sweep.
-
-    Args:
-        scenarios: names or files.
-        seeds: a range without gaps, or text: ``0..100``, or ``100`` for the same.
-        output: the sweep's folder.
-        modes: modes, as a list or as ``hw,kip101``; by default those of each scenario's ``[expect]``.
-        rules: rules to override; lists or tuples of values are swept in every combination, as modes of their own.
-        settings: settings to override; lists or tuples of values are swept in every combination.
-        release: Kafka's release, such as ``3.9``: its mode, if no modes are given, and its own defaults.
-        server_properties: files with the settings of your brokers and topic, below `settings`.
-        without_faults: kinds of fault that do not strike.
-        processes: number of worker processes.
-        blows: blows after early warnings; their runs have rows of their own.
-        reuse: take a row over from an earlier mode in which the seed has the same history, instead of running it again;
-            a sweep's folder: also from its modes.
-        until: rules by which the sweep stops before its last seed, as ``["committed-loss=20", "8h"]``; the first one
-            that is met counts.
 
     Raises:
         UserError: what the command line would refuse.
@@ -103,30 +66,18 @@ def sweep(
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
-    from scenarios.sweep.stop_rules import parse
     from scenarios.sweep.store import Store
 
-    check_number("processes", processes)
-    asked = requests.sweep_request(
-        scenarios,
-        modes,
-        seeds,
-        rules=rules,
-        settings=settings,
-        release=release,
-        server_properties=server_properties,
-        without_faults=without_faults,
-        blows=blows,
-        reuse=reuse is not False,
-    )
-    source = None if isinstance(reuse, bool) else Store(os.fspath(reuse))
-    rules_to_stop = parse(until.split(",") if isinstance(until, str) else until) if until else None
-    backend, folder = LocalBackend(processes), open_folder(str(output))
+    check_number("processes", asked.processes)
+    chosen = asked.sweep()
+    source = None if isinstance(asked.reuse, bool) else Store(os.fspath(asked.reuse))
+    rules_to_stop = asked.stop_rules()
+    backend, folder = LocalBackend(asked.processes), open_folder(str(asked.output))
     try:
-        summary = run_sweep(asked.sweep(), folder, backend, reuse=source, until=rules_to_stop)
+        summary = run_sweep(chosen, folder, backend, reuse=source, until=rules_to_stop)
     except Interrupted:
         raise KeyboardInterrupt(RESUME) from None
-    return Swept(str(output), dict(summary))
+    return Swept(str(asked.output), dict(summary))
 
 
 def rows(
@@ -152,33 +103,20 @@ def rows(
     from scenarios.single.rows import names
     from scenarios.sweep.store import Runs
 
-    store = StoreRequest(os.fspath(folder), scenario, mode).store()
+    store = StoreRequest(folder, scenario=scenario, mode=mode).store()
     there = names(store.grid)
     for column in columns or ():
         if column not in there:
             raise InputError(f"unknown column {column!r}{did_you_mean(column, there)}")
     store.runs = Runs.BLOWS if blows else Runs.SEEDS
     found = store.table(columns)
-    _warn(store.shortcomings())
+    _warn(store.shortcomings(), 3)
     return found
 
 
-def compare(
-    folder: str | Path,
-    by: str = "mode",
-    kind: str | None = None,
-    *,
-    scenario: str | None = None,
-    mode: str | None = None,
-) -> Comparisons:
+@as_function(CompareRequest)
+def compare(asked: CompareRequest) -> Comparisons:
     """Rates with confidence intervals, and paired comparisons, as in ``highwater compare``.
-
-    Args:
-        folder: the sweep's folder.
-        by: ``mode``, or a setting that the sweep varied or the seed decided.
-        kind: only this kind of violation.
-        scenario: only this scenario.
-        mode: only these modes, as ``hw,kip101``.
 
     Raises:
         UserError: what the command line would refuse.
@@ -186,94 +124,68 @@ def compare(
     from reports.analysis import compare as comparing
     from reports.analysis import sentences
 
-    kinds = None if kind is None else [sentences.check_kind(kind)]
-    store = StoreRequest(os.fspath(folder), scenario, mode).store()
-    found = tuple(comparing.of_store(store, by, kinds))
+    kinds = None if asked.kind is None else [sentences.check_kind(asked.kind)]
+    store = asked.store()
+    found = tuple(comparing.of_store(store, asked.by, kinds))
     _warn(store.shortcomings())
-    return Comparisons(found, tuple(sentences.first(one, kind) for one in found))
+    return Comparisons(found, tuple(sentences.first(one, asked.kind) for one in found))
 
 
-def report(folder: str | Path, file: str | Path, most: int | None = None, processes: int = 1) -> None:
+@as_function(ReportRequest)
+def report(asked: ReportRequest) -> None:
     """Write the report of a sweep, as ``highwater report`` does.
-
-    Args:
-        folder: the sweep's folder.
-        file: HTML file to write.
-        most: number of failures to group by cause; None: as many as two minutes allow.
-        processes: number of worker processes.
 
     Raises:
         UserError: what the command line would refuse.
     """
+    from reports.analysis.sentences import check_kind
     from reports.evidence.triage import for_report
     from reports.page.build import page
-    from scenarios.sweep.store import Store
 
-    starts.check_file("file", Path(file), starts.REPORT)
-    check_number("most", most or 0, 0)
+    file, processes = Path(asked.file), 1 if asked.processes is None else asked.processes
+    starts.check_file("file", file, starts.REPORT)
+    check_number("most", asked.most or 0, 0)
     check_number("processes", processes)
-    store = Store(os.fspath(folder))
-    text = page(store, for_report(store, most, processes))
+    if asked.kind is not None:
+        check_kind(asked.kind)
+    store = asked.store()
+    text = page(store, for_report(store, asked.most, processes, kind=asked.kind), asked.kind)
     _warn(store.shortcomings())
-    own_files.write(Path(file), text, starts.REPORT)
+    own_files.write(file, text, starts.REPORT)
 
 
-def shrink(
-    source: str | Path,
-    mode: str | None = None,
-    seed: int | None = None,
-    *,
-    kind: str | None = None,
-    budget_s: float = 30,
-    scenario: str | None = None,
-    rules: Mapping[str, str] | None = None,
-    settings: Mapping[str, object] | None = None,
-    strict: bool = False,
-) -> Shrunk:
+@as_function(ShrinkRequest)
+def shrink(asked: ShrinkRequest) -> Shrunk:
     """Find the smallest run that fails in the same way for the same cause; write no files.
 
-    `kind` is the violation to keep, by default the first inside the promise, and `budget_s` the time limit in seconds.
-    Other arguments and errors are those of `run`.
+    Raises:
+        UserError: what the command line would refuse.
     """
+    return _shrunk(asked, asked.budget_s)
+
+
+def _shrunk(asked: ShrinkRequest, budget_s: float) -> Shrunk:
     from reports.evidence import shrunk_run
 
-    origin, chosen = _origin(source, mode, seed, scenario, rules, settings, strict=strict)
-    found, _ = shrunk_run.shrunk(shrunk_run.failed_run(origin, chosen), kind, budget_s, lambda _case, _runs: None)
+    origin, chosen = _origin(asked)
+    failed = shrunk_run.failed_run(origin, chosen, keeps_cluster=asked.keeps_cluster)
+    found, _ = shrunk_run.shrunk(failed, asked.kind, budget_s, lambda _case, _runs: None)
     return Shrunk(found, Run(found.case, found.case.run(trace=True)))
 
 
-def explain(
-    source: str | Path,
-    mode: str | None = None,
-    seed: int | None = None,
-    *,
-    kind: str | None = None,
-    budget_s: float = 60,
-    scenario: str | None = None,
-    rules: Mapping[str, str] | None = None,
-    settings: Mapping[str, object] | None = None,
-    strict: bool = False,
-) -> Explanation:
+@as_function(ExplainRequest)
+def explain(asked: ExplainRequest) -> Explanation:
     """Explain a failed run: its course, necessary events, point of no return, and what would have prevented the loss.
 
-    Arguments and errors are those of `shrink`, which gets half of the time limit.
+    Raises:
+        UserError: what the command line would refuse.
     """
     from reports.drawing import explanation
     from scenarios.shrinking.criterion import Trials
 
     begin = time.monotonic()
-    small = shrink(
-        source,
-        mode,
-        seed,
-        kind=kind,
-        budget_s=budget_s / 2,
-        scenario=scenario,
-        rules=rules,
-        settings=settings,
-        strict=strict,
-    )
-    trials = Trials(lambda: time.monotonic() - begin > budget_s)
+    small = _shrunk(asked, asked.budget_s / 2)
+    trials = Trials(lambda: time.monotonic() - begin > asked.budget_s)
     found = explanation.explain(small.run.case, small.found.symptom, trials)
     return Explanation(small, tuple(found.story), tuple(found.remedies), found.curve, found.necessary)
 
@@ -316,29 +228,16 @@ def _case(found: Run | Shrunk | Explanation) -> Case:
     return found.run.case if isinstance(found, Shrunk) else found.case
 
 
-def _origin(
-    source: str | Path,
-    mode: str | None,
-    seed: int | None,
-    scenario: str | None,
-    rules: Mapping[str, str] | None,
-    settings: Mapping[str, object] | None,
-    *,
-    strict: bool,
-) -> tuple[Origin, Mode]:
-    laid = requests.rules(rules), requests.settings(settings)
-    if seed is not None:
-        requests.seed(seed)
-    asked = RunRequest(os.fspath(source), None, seed, mode, scenario, *laid, strict=strict)
+def _origin(asked: RunRequest) -> tuple[Origin, Mode]:
     origin, chosen = asked.one()
-    _warn(origin.warnings)
+    _warn(origin.warnings, 5)
     return origin, chosen
 
 
-def _warn(texts: Iterable[str]) -> None:
-    """Issue as Python warnings what the command line prints on stderr."""
+def _warn(texts: Iterable[str], level: int = 4) -> None:
+    """Issue as Python warnings what the command line prints on stderr; the caller is so many calls above."""
     for text in texts:
-        warnings.warn(text, stacklevel=3)
+        warnings.warn(text, stacklevel=level)
 
 
 def check_number(name: str, number: int, least: int = 1) -> None:

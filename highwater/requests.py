@@ -1,58 +1,161 @@
-"""Requests for a run or a sweep, with their checks.
+"""Requests of commands and of Python functions: what can be asked, with its options (`highwater.option`) and checks.
 
-The command line builds them from its options, `highwater.functions` from its arguments.
+An option that several requests have is declared once, above them. A request holds what was asked; its methods check it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from sim.config import Value, parse
+import click
+
+from highwater import values
+from highwater.option import Argument, Option
+from sim.config import Value
 from sim.errors import InputError
-from sim.kernel.streams import SEED_END
-from sim.protocol import rules as known_rules
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reports.evidence.replay import Origin
     from scenarios.format.grid import Grid
     from scenarios.format.scenario import Scenario
-    from scenarios.properties.releases import Release
+    from scenarios.properties.cluster import Cluster
+    from scenarios.sweep.stop_rules import StopRules
     from scenarios.sweep.store import Store
     from scenarios.sweep.units import Sweep
-    from sim.protocol.modes import Mode
+    from sim.protocol.modes import Mode as ModeOfKafka
 
-T = TypeVar("T")
 RUNS_MAX: Final = 10**12
 """A thousand cores would need weeks for so many."""
 COMBINATIONS_MAX: Final = 10_000
-_SEED: Final = re.compile(r"0x[0-9a-f]{1,99}|[0-9]{1,99}", re.IGNORECASE)
+PROCESSES: Final = click.IntRange(1, 64)
+FILE: Final = click.Path(path_type=Path)
+
+# Options that several requests have.
 
 
-@dataclass(frozen=True, slots=True)
+def mode_option(help: str, metavar: str = "A,B", before: str = "") -> Option:  # noqa: A002 - click's name
+    """--mode of a request."""
+    return Option("--mode", "--modes", metavar=metavar, completes="modes", help=help, before=before)
+
+
+def seed_option(help: str, before: str = "") -> Option:  # noqa: A002
+    """--seed of a request."""
+    return Option(metavar="N", read=values.seed, help=help, before=before)
+
+
+def kind_option(help: str, before: str = "") -> Option:  # noqa: A002
+    """--kind of a request."""
+    return Option(metavar="KIND", completes="kinds", help=help, before=before)
+
+
+def plan_option(help: str, before: str = "") -> Option:  # noqa: A002
+    """--plan of a request."""
+    return Option(metavar="FILE", help=help, before=before)
+
+
+def budget(default: str, help: str, before: str = "") -> Option:  # noqa: A002 - click's name
+    """--budget of a request, in seconds."""
+    read = partial(values.duration, "--budget")
+    return Option("--budget", metavar="TIME", default=default, show_default=True, read=read, help=help, before=before)
+
+
+def evidence_folder(part: str) -> Option:
+    """--output of a request for evidence, in the folder `part`."""
+    return Option(
+        "--output",
+        metavar="DIR",
+        help=f"Gets {part}/<seed>-<mode>/; by default the sweep's folder, or store/SCENARIO here.",
+    )
+
+
+AsJson = Annotated[bool, Option("--json", help="Print the result as one JSON object.")]
+Form = Literal["text", "markdown"]
+Kind = Annotated[str | None, kind_option("Only this kind of violation.")]
+Mode = Annotated[str | None, mode_option("Mode; required if there are several.", "MODE", "scenario")]
+FailedMode = Annotated[
+    str | None, mode_option("Mode; required if the sweep or [expect] has several.", "MODE", "scenario")
+]
+FailedSource = Annotated[str | Path | None, Argument(metavar="DIR|SCENARIO", required=False, completes="scenarios")]
+FailedSeed = Annotated[int | None, seed_option("Seed, decimal or 0x; a recorded run has its own.")]
+Partition = Annotated[
+    str | None,
+    Option(metavar="TOPIC-N", help="Show this partition; by default that of the first violation, or the first."),
+]
+Rules = Annotated[
+    Mapping[str, str],
+    Option(
+        "--rule",
+        metavar="NAME=VALUE",
+        multiple=True,
+        read=values.rule_words,
+        completes="rules",
+        help="Override one rule of the mode (see 'highwater modes show').",
+    ),
+]
+Settings = Annotated[
+    Mapping[str, object],
+    Option(
+        "--set",
+        metavar="KEY=VALUE",
+        multiple=True,
+        read=values.setting_words,
+        completes="settings",
+        help="Override one setting of the scenario (see 'highwater scenarios show --resolved').",
+    ),
+]
+WithoutFaults = Annotated[
+    Sequence[str],
+    Option(
+        "--without-fault",
+        metavar="KIND",
+        multiple=True,
+        completes="faults",
+        help="Draw the same faults, but without those of this kind; repeatable.",
+    ),
+]
+Strict = Annotated[bool, Option(help="Treat early warnings as violations (see 'sim/checkers/README.md').")]
+KeepsCluster = Annotated[
+    bool,
+    Option("--keep-cluster", help="Shrink faults and batches only: brokers and settings stay.", before="partition"),
+]
+
+
+# One run.
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """A request for one run; see `highwater.functions.run`.
+    """A request for one run.
 
     Without a `source`, `plan` brings it along; otherwise that is the ``plan.json`` of a run of `source`.
     """
 
-    source: str | None = None
-    plan: Path | None = None
-    seed: int | None = None
-    mode: str | None = None
-    scenario: str | None = None
-    rules: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Value] = field(default_factory=dict)
-    strict: bool = False
-    blow: str = ""
-    without_faults: Sequence[str] = ()
-    partition: str | None = None
+    source: Annotated[str | Path | None, Argument(metavar="DIR|SCENARIO|PLAN", completes="scenarios")] = field(
+        kw_only=False
+    )
+    mode: Mode = field(default=None, kw_only=False)
+    seed: Annotated[int | None, seed_option("Seed, decimal or 0x; a plan has its own.")] = field(
+        default=None, kw_only=False
+    )
+    plan: Annotated[Path | None, "A recorded run, the plan.json of replay."] = None
+    scenario: Annotated[
+        str | None, Option(metavar="NAME", completes="scenarios", help="Scenario, if the sweep has several.")
+    ] = None
+    blow: Annotated[
+        str, Option(metavar="WARNING@TIME_US.N", help="Continue it with a blow, as 'sweep --blows' does.")
+    ] = ""
+    partition: Annotated[str | None, "The partition to show."] = None
+    rules: Rules = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    without_faults: WithoutFaults = ()
+    strict: Strict = False
 
     def origin(self) -> Origin:
         """Scenario, seed and overrides of the run.
@@ -68,7 +171,8 @@ class RunRequest:
     def _origin(self) -> Origin:
         from reports.evidence import replay
 
-        laid = self.rules, self.settings
+        laid = values.rules(self.rules), values.settings(self.settings)
+        number = None if self.seed is None else values.seed(self.seed)
         if self.plan is not None:
             if self.without_faults:
                 raise InputError("a recorded run has its own faults: --without-fault goes without --plan")
@@ -76,14 +180,14 @@ class RunRequest:
                 raise InputError("a recorded run has the faults of its blows in its plan: --blow goes without --plan")
             if self.scenario is not None:
                 raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
-            return replay.of_plan(self.plan, self.source, self.seed, *laid, strict=self.strict)
-        if self.source is None:
+            return replay.of_plan(self.plan, self._source, number, *laid, strict=self.strict)
+        if self._source is None:
             raise InputError(
                 "a failed run is missing: one of a sweep's folder, a scenario, or a recorded run: --plan FILE"
             )
         return replay.origin(
-            self.source,
-            self.seed,
+            self._source,
+            number,
             self.scenario,
             *laid,
             strict=self.strict,
@@ -91,7 +195,11 @@ class RunRequest:
             without=self.without_faults,
         )
 
-    def one(self) -> tuple[Origin, Mode]:
+    @property
+    def _source(self) -> str | None:
+        return None if self.source is None else os.fspath(self.source)
+
+    def one(self) -> tuple[Origin, ModeOfKafka]:
         """The run's `origin` and its mode.
 
         Raises:
@@ -101,24 +209,159 @@ class RunRequest:
         return origin, origin.only_mode(self.mode)
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRequest:
-    """A request for a sweep: a range of seeds of some scenarios in some modes; see `highwater.functions.sweep`."""
+@dataclass(frozen=True, kw_only=True)
+class ShownRequest(RunRequest):
+    """A request to show a run."""
 
-    scenarios: Sequence[str]
-    seeds: range
-    modes: Sequence[str] = ()
-    every_mode: bool = False
-    rules: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
-    strict: bool = False
-    blows: int = 0
-    release: Release | None = None
-    reuses: bool = True
-    without_faults: Sequence[str] = ()
-    varied: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    seed: Annotated[int | None, seed_option("Seed, decimal or 0x; a scripted scenario and a plan need none.")] = field(
+        default=None, kw_only=False
+    )
+    partition: Partition = None
 
-    def sweep(self) -> Sweep:
+
+@dataclass(frozen=True, kw_only=True)
+class ShrinkRequest(RunRequest):
+    """A request to shrink a failed run."""
+
+    source: FailedSource = field(default=None, kw_only=False)
+    mode: FailedMode = field(default=None, kw_only=False)
+    seed: FailedSeed = field(default=None, kw_only=False)
+    plan: Annotated[Path | None, plan_option("Shrink a recorded run, the plan.json of replay.", "seed")] = None
+    kind: Annotated[
+        str | None, kind_option("The violation to keep; by default the first inside the promise.", "partition")
+    ] = None
+    budget_s: Annotated[float, budget("30s", "Time limit, as 30s or 2m.", before="partition")] = 30
+    keeps_cluster: KeepsCluster = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest(ShrinkRequest):
+    """A request to explain a failed run."""
+
+    plan: Annotated[Path | None, plan_option("Explain a recorded run, the plan.json of replay.", "seed")] = None
+    kind: Annotated[str | None, kind_option("The violation; by default the first inside the promise.", "partition")] = (
+        None
+    )
+    budget_s: Annotated[float, budget("60s", "Total time; shrinking gets half of it.", before="partition")] = 60
+    partition: Partition = None
+
+
+# Many seeds.
+
+Scenarios = Annotated[
+    str | Sequence[str],
+    Argument(
+        metavar="SCENARIO...",
+        nargs=-1,
+        required=True,
+        completes="scenarios",
+        before="blows",
+        help="Scenarios, by name or file.",
+    ),
+]
+Modes = Annotated[
+    str | Iterable[str],
+    Option(
+        "--modes",
+        "--mode",
+        metavar="A,B",
+        read=values.comma_words,
+        completes="modes",
+        before="blows",
+        help="Modes to run; by default those of each scenario's [expect].",
+    ),
+]
+Seeds = Annotated[
+    str | range,
+    Option(
+        metavar="A..B|N",
+        before="blows",
+        help="Seeds from A to B, B excluded, or N seeds from 0 on; decimal or 0x.",
+    ),
+]
+AllModes = Annotated[bool, Option(help="Run every mode.", before="blows")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRequest:
+    """A request that may be about a real cluster."""
+
+    server_properties: Annotated[
+        str | Path | Sequence[str | Path],
+        Option(
+            metavar="FILE",
+            multiple=True,
+            type=FILE,
+            before="strict",
+            help="Settings of your brokers and topic: server.properties, or what kafka-configs.sh --describe prints.",
+        ),
+    ] = ()
+    release: Annotated[
+        str | None,
+        Option(
+            metavar="R", before="strict", help="Kafka's release, such as 3.9: picks the mode, and its own defaults."
+        ),
+    ] = None
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The settings of the files, and the release.
+
+        Raises:
+            InputError: a file is missing or not valid, or the release is unknown.
+            StorageError: a file cannot be read.
+        """
+        from scenarios.properties.cluster import Cluster
+
+        files = self.server_properties
+        return Cluster.of([files] if isinstance(files, str | Path) else files, self.release)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedsRequest(ClusterRequest):
+    """A request for a range of seeds of some scenarios in some modes."""
+
+    blows: Annotated[
+        int, Option(metavar="N", type=int, help="Continue a run N times after its early warnings, with drawn faults.")
+    ] = 0
+    reuse: Annotated[
+        bool | str | Path,
+        Option(metavar="DIR", help="Take rows over from this sweep's folder, where its modes have the same history."),
+    ] = True
+    rules: Annotated[
+        Mapping[str, str | Sequence[str]],
+        Option(
+            "--rule",
+            metavar="NAME=VALUE[,VALUE...]",
+            multiple=True,
+            read=values.rule_list_words,
+            completes="rules",
+            help="Override one rule of the modes; of several values, sweep every combination, each as a mode of its "
+            "own.",
+        ),
+    ] = field(default_factory=dict)
+    settings: Annotated[
+        Mapping[str, object],
+        Option(
+            "--set",
+            metavar="KEY=VALUE[,VALUE...]",
+            multiple=True,
+            read=values.setting_list_words,
+            completes="settings",
+            help="Override one setting of the scenarios; of several values, sweep every combination.",
+        ),
+    ] = field(default_factory=dict)
+    without_faults: WithoutFaults = ()
+    strict: Strict = False
+
+    def _sweep(
+        self,
+        scenarios: str | Sequence[str],
+        modes: str | Iterable[str],
+        seeds: str | range,
+        *,
+        every_mode: bool = False,
+    ) -> Sweep:
         """Check the request and return its sweep.
 
         Raises:
@@ -129,55 +372,44 @@ class SweepRequest:
         from scenarios.format.grid import points
         from scenarios.sweep.units import Sweep
 
-        grid = {key: tuple(values) for key, values in self.settings.items() if len(values) > 1}
-        fixed = {key: values[0] for key, values in self.settings.items() if key not in grid}
-        chosen = self._chosen(fixed, grid)
+        numbers = values.seed_range(seeds)
+        rules, varied = values.rule_lists(self.rules)
+        given = values.setting_lists(self.settings)
+        settings = {**{key: (value,) for key, value in self.cluster.settings(given).items()}, **given}
+        grid = {key: found for key, found in settings.items() if len(found) > 1}
+        fixed = {key: found[0] for key, found in settings.items() if key not in grid}
+        chosen = self._chosen([scenarios] if isinstance(scenarios, str) else scenarios, fixed, grid)
+        named = tuple(modes.split(",") if isinstance(modes, str) and modes else modes)
+        if not named and not every_mode and self.cluster.release is not None:
+            named = (self.cluster.release.mode.name,)
         by_scenario = {
-            scenario.name: self._varied(selection.modes(scenario, self.modes, everyone=self.every_mode))
-            for scenario in chosen
+            scenario.name: _varied(selection.modes(scenario, named, everyone=every_mode), varied) for scenario in chosen
         }
-        self._check_size(grid, sum(map(len, by_scenario.values())))
+        _check_size(numbers, grid, sum(map(len, by_scenario.values())))
         for scenario, point in product(chosen, points(grid)):
             selection.check_settings(scenario, point)
         if not 0 <= self.blows <= BLOWS_MAX:
             raise InputError(f"--blows {self.blows} is not valid: a number from 0 to {BLOWS_MAX} is needed")
         if self.blows and not any(scenario.drawn for scenario in chosen):
             raise InputError("--blows follow early warnings of random scenarios, and these are scripted")
-        rules, varied = self.rules, tuple(self.varied)
-        return Sweep(
-            chosen, by_scenario, self.seeds.start, self.seeds.stop, rules, grid, self.blows, self.reuses, varied
-        )
+        reuses = self.reuse is not False
+        return Sweep(chosen, by_scenario, numbers.start, numbers.stop, rules, grid, self.blows, reuses, tuple(varied))
 
-    def _varied(self, modes: Sequence[Mode]) -> tuple[Mode, ...]:
-        """Each mode with every combination of the values of varied rules."""
-        from sim.protocol.modes import changed
-
-        if not self.varied:
-            return tuple(modes)
-        combinations = [dict(zip(self.varied, values, strict=True)) for values in product(*self.varied.values())]
-        if len(combinations) > COMBINATIONS_MAX:
-            raise InputError(
-                f"--rule asks for {len(combinations)} combinations; at most {COMBINATIONS_MAX} are possible"
-            )
-        found = [changed(mode, values) for mode in modes for values in combinations]
-        return tuple({mode.name: mode for mode in found}.values())
-
-    def _chosen(self, settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
+    def _chosen(self, words: Sequence[str], settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
         from scenarios.format import selection
 
-        if not self.scenarios:
+        if not words:
             raise InputError("a scenario is missing")
-        names = dict.fromkeys(self.scenarios)
         chosen = tuple(
             selection.scenario(
-                name,
+                word,
                 settings,
                 strict=self.strict,
                 later=grid,
-                release=self.release,
+                release=self.cluster.release,
                 without=self.without_faults,
             )
-            for name in names
+            for word in dict.fromkeys(words)
         )
         found = [scenario.name for scenario in chosen]
         twice = sorted({name for name in found if found.count(name) > 1})
@@ -185,70 +417,96 @@ class SweepRequest:
             raise InputError(f"two scenarios are called {twice[0]!r}; rows could not distinguish them")
         return chosen
 
-    def _check_size(self, grid: Grid, runs_each: int) -> None:
-        combinations = prod(map(len, grid.values()))
-        if combinations > COMBINATIONS_MAX:
-            raise InputError(f"--set asks for {combinations} combinations; at most {COMBINATIONS_MAX} are possible")
-        runs = (self.seeds.stop - self.seeds.start) * combinations * runs_each
-        if runs > RUNS_MAX:
-            raise InputError(f"--seeds asks for {runs} runs in all; at most {RUNS_MAX} are possible")
+
+def _varied(modes: Sequence[ModeOfKafka], varied: Mapping[str, Sequence[str]]) -> tuple[ModeOfKafka, ...]:
+    """Each mode with every combination of the values of varied rules."""
+    from sim.protocol.modes import changed
+
+    if not varied:
+        return tuple(modes)
+    combinations = [dict(zip(varied, chosen, strict=True)) for chosen in product(*varied.values())]
+    if len(combinations) > COMBINATIONS_MAX:
+        raise InputError(f"--rule asks for {len(combinations)} combinations; at most {COMBINATIONS_MAX} are possible")
+    found = [changed(mode, rules) for mode in modes for rules in combinations]
+    return tuple({mode.name: mode for mode in found}.values())
 
 
-def sweep_request(
-    scenarios: str | Sequence[str],
-    modes: str | Iterable[str],
-    seeds: str | range,
-    *,
-    rules: Mapping[str, str | Sequence[str]] | None,
-    settings: Mapping[str, object] | None,
-    release: str | None,
-    server_properties: str | Path | Sequence[str | Path],
-    without_faults: Sequence[str],
-    blows: int,
-    reuse: bool,
-) -> SweepRequest:
-    """The request of `highwater.functions.sweep` and `highwater.spark.runs`.
-
-    Raises:
-        InputError: a value is not valid.
-    """
-    from pathlib import Path
-
-    from scenarios.properties.cluster import Cluster
-
-    files = [server_properties] if isinstance(server_properties, str | Path) else server_properties
-    cluster = Cluster.of(files, release)
-    chosen = cluster.release
-    named = tuple(modes.split(",") if isinstance(modes, str) and modes else modes)
-    given = setting_lists(settings)
-    fixed, varied = rule_lists(rules)
-    return SweepRequest(
-        [scenarios] if isinstance(scenarios, str) else list(scenarios),
-        seed_range(seeds),
-        named or (() if chosen is None else (chosen.mode.name,)),
-        rules=fixed,
-        varied=varied,
-        settings={**{key: (value,) for key, value in cluster.settings(given).items()}, **given},
-        blows=blows,
-        release=chosen,
-        reuses=reuse,
-        without_faults=without_faults,
-    )
+def _check_size(seeds: range, grid: Grid, runs_each: int) -> None:
+    combinations = prod(map(len, grid.values()))
+    if combinations > COMBINATIONS_MAX:
+        raise InputError(f"--set asks for {combinations} combinations; at most {COMBINATIONS_MAX} are possible")
+    runs = (seeds.stop - seeds.start) * combinations * runs_each
+    if runs > RUNS_MAX:
+        raise InputError(f"--seeds asks for {runs} runs in all; at most {RUNS_MAX} are possible")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
+class SweepRequest(SeedsRequest):
+    """A request for a sweep."""
+
+    scenarios: Scenarios = field(kw_only=False)
+    modes: Modes = ()
+    all_modes: AllModes = False
+    seeds: Seeds = field(kw_only=False)
+    output: Annotated[
+        str | Path,
+        Option(metavar="DIR|URI", required=True, before="blows", help="Folder of the results; also s3a://..."),
+    ] = field(kw_only=False)
+    until: Annotated[
+        str | Iterable[str],
+        Option(
+            metavar="RULE,...",
+            read=values.comma_words,
+            before="rules",
+            help="Stop before the last seed: committed-loss=20 runs, inside=5, width=0.1% of all intervals, or 8h.",
+        ),
+    ] = ()
+    processes: Annotated[int, "Number of worker processes."] = 1
+
+    def sweep(self) -> Sweep:
+        """Check the request and return its sweep.
+
+        Raises:
+            InputError: the request is not valid.
+        """
+        return self._sweep(self.scenarios, self.modes, self.seeds, every_mode=self.all_modes)
+
+    def stop_rules(self) -> StopRules | None:
+        """The rules by which the sweep stops before its last seed; raises InputError if one is not valid."""
+        from scenarios.sweep.stop_rules import parse
+
+        return parse(self.until.split(",") if isinstance(self.until, str) else self.until) if self.until else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsRequest(SeedsRequest):
+    """A request for the rows of seeds, which are kept nowhere."""
+
+    scenarios: Scenarios = field(kw_only=False)
+    modes: Modes = field(kw_only=False)
+    seeds: Seeds = field(kw_only=False)
+    reuse: Annotated[bool, "Take rows over from an earlier mode in which the seed has the same history."] = True
+    tasks: Annotated[int | None, "Number of Spark tasks, at most one for each seed."] = None
+
+    def sweep(self) -> Sweep:
+        """Check the request and return its sweep.
+
+        Raises:
+            InputError: the request is not valid.
+        """
+        return self._sweep(self.scenarios, self.modes, self.seeds)
+
+
+# A sweep's folder.
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoreRequest:
-    """A request for the rows of a sweep's folder.
+    """A request for the rows of a sweep's folder."""
 
-    Attributes:
-        folder: the folder.
-        scenario: only rows of this scenario.
-        mode: only rows of these modes, as ``hw,kip101``.
-    """
-
-    folder: str
-    scenario: str | None = None
-    mode: str | None = None
+    folder: Annotated[str | Path, Argument(metavar="DIR", help="The sweep's folder.")] = field(kw_only=False)
+    scenario: Annotated[str | None, Option(metavar="NAME", completes="scenarios", help="Only this scenario.")] = None
+    mode: Annotated[str | None, mode_option("Only these modes.")] = None
 
     def store(self) -> Store:
         """Open the folder.
@@ -258,7 +516,7 @@ class StoreRequest:
         """
         from scenarios.sweep.store import Store
 
-        return Store(self.folder).choose(self.scenario, None if self.mode is None else self.mode.split(","))
+        return Store(os.fspath(self.folder)).choose(self.scenario, None if self.mode is None else self.mode.split(","))
 
     def pair(self, other: str) -> tuple[tuple[Store, Store], list[str]]:
         """Open this folder and another one, to compare them; also return the modes that are named for them.
@@ -271,116 +529,43 @@ class StoreRequest:
         modes = [] if self.mode is None else self.mode.split(",")
         if len(modes) > 2:
             raise InputError(f"--mode {self.mode!r} names {len(modes)} modes; with two folders, name one for each")
-        one, two = Store(self.folder), Store(other)
+        one, two = Store(os.fspath(self.folder)), Store(other)
         ends = zip((one, two), (modes[:1], modes[-1:]), strict=True)
         for store, named in ends:
             store.choose(self.scenario, named or None)
         return (one, two), modes
 
 
-# Parts of a request.
+@dataclass(frozen=True, kw_only=True)
+class CompareRequest(StoreRequest):
+    """A request to compare the modes of a sweep, or the values of a setting."""
+
+    by: Annotated[
+        str, Option(metavar="mode|KEY", help="What to compare: modes, or a setting that varied or was drawn.")
+    ] = field(default="mode", kw_only=False)
+    kind: Annotated[str | None, kind_option("Only this kind of violation; 'any' for all together.")] = field(
+        default=None, kw_only=False
+    )
 
 
-def seed(given: str | int) -> int:
-    """Check a seed; text is decimal, or hexadecimal with ``0x``.
+@dataclass(frozen=True, kw_only=True)
+class ReportRequest(StoreRequest):
+    """A request for the report of a sweep."""
 
-    Raises:
-        InputError: it is not a seed.
-    """
-    number = given if isinstance(given, int) else -1
-    if isinstance(given, str) and _SEED.fullmatch(given):
-        number = int(given, 0 if given[1:2] in ("x", "X") else 10)
-    if not 0 <= number < SEED_END:
-        raise InputError(
-            f"seed {str(given)!r} is not valid: a whole number from 0 to 2^63 - 1 is needed, decimal or 0x"
-        )
-    return number
-
-
-def seed_range(given: str | range) -> range:
-    """Check a range of seeds; text is ``A..B`` (without B), or ``N`` for ``0..N``.
-
-    Raises:
-        InputError: it is not a range, has gaps, or is empty.
-    """
-    if isinstance(given, range):
-        if given.step != 1:
-            raise InputError(f"seeds {given} is not valid: a sweep runs every seed of a range")
-        given = f"{given.start}..{given.stop}"
-    first, dots, end = given.partition("..")
-    if not dots and not _SEED.fullmatch(given):
-        raise InputError(f"--seeds {given!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it), or N")
-    start, stop = (seed(first), seed(end)) if dots else (0, seed(first))
-    if stop <= start:
-        raise InputError(f"--seeds {given!r} is empty: the end is not part of the range and must be above the start")
-    return range(start, stop)
-
-
-def rules(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Check rules to override.
-
-    Raises:
-        InputError: with all their problems.
-    """
-    found = dict(given or {})
-    _read_all(known_rules.check, found)
-    return found
-
-
-def rule_lists(given: Mapping[str, str | Sequence[str]] | None) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    """Check rules to override, and those of which lists or tuples of values are swept in every combination.
-
-    Raises:
-        InputError: with all their problems, among them empty lists and repeated values.
-    """
-
-    def read(name: str, value: object) -> tuple[str, ...]:
-        values = tuple(value) if isinstance(value, list | tuple) else (str(value),)
-        for one in values:
-            known_rules.check(name, one)
-        if not values or len(set(values)) < len(values):
-            raise InputError(f"{name} = {value!r} is not valid: it {'names a value twice' if values else 'is empty'}")
-        return values
-
-    found = _read_all(read, given or {})
-    fixed = {name: values[0] for name, values in found.items() if len(values) == 1}
-    return fixed, {name: values for name, values in found.items() if len(values) > 1}
-
-
-def settings(given: Mapping[str, object] | None) -> dict[str, Value]:
-    """Check settings to override, one value each.
-
-    Raises:
-        InputError: with all their problems.
-    """
-    return _read_all(parse, given or {})
-
-
-def setting_lists(given: Mapping[str, object] | None) -> dict[str, tuple[Value, ...]]:
-    """Check settings to override; lists or tuples of values are swept in every combination.
-
-    Raises:
-        InputError: with all their problems, among them empty lists and repeated values.
-    """
-
-    def read(key: str, value: object) -> tuple[Value, ...]:
-        values = tuple(parse(key, one) for one in (value if isinstance(value, list | tuple) else [value]))
-        if not values or len(set(values)) < len(values):
-            raise InputError(f"{key} = {value!r} is not valid: it {'names a value twice' if values else 'is empty'}")
-        return values
-
-    return _read_all(read, given or {})
-
-
-def _read_all(read: Callable[[str, Any], T], given: Mapping[str, Any]) -> dict[str, T]:
-    """Read each value; raise one InputError with all problems."""
-    found: dict[str, T] = {}
-    problems: list[str] = []
-    for key, value in given.items():
-        try:
-            found[key] = read(key, value)
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(*problems)
-    return found
+    kind: Kind = None
+    file: Annotated[
+        str | Path, Option("-o", "--output", metavar="FILE", type=FILE, default=Path("report.html"), show_default=True)
+    ] = field(kw_only=False)
+    most: Annotated[
+        int | None,
+        Option(
+            "--triage",
+            metavar="N",
+            type=click.IntRange(0),
+            help="Examine N failures: group them by cause, and tell a small run of each group.  [default: as many as "
+            "two minutes allow]",
+        ),
+    ] = field(default=None, kw_only=False)
+    processes: Annotated[
+        int | None, Option("--local", metavar="N", type=PROCESSES, help="Processes for --triage; by default 1.")
+    ] = field(default=None, kw_only=False)

@@ -14,7 +14,7 @@ from highwater.cli.options import PATH
 from sim.errors import InputError, parse_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scenarios.campaign.record import Record
     from scenarios.campaign.runner import Runner
@@ -56,7 +56,7 @@ class Place:
             yield stack.enter_context(SparkRunner(self.master, self.conf, campaign)), record
 
 
-def read_conf(pairs: tuple[str, ...]) -> dict[str, str]:
+def read_conf(pairs: Iterable[str]) -> dict[str, str]:
     """Spark settings; raises InputError with the key alone, because values may be secret."""
     for pair in pairs:
         if "=" not in pair:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-import click
-
-from highwater.cli.options import PATH, together
+from highwater.cli.options import takes
+from highwater.requests import ClusterRequest
 from scenarios import plugged
 from sim.config import KEYS, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
@@ -94,21 +92,7 @@ def cluster_options(command: F) -> F:
     """--server-properties and --release; the command receives them as `cluster`, a `Cluster`."""
 
     @wraps(command)
-    def with_cluster(server_properties: tuple[Path, ...], release: str | None, **given: Any) -> Any:
-        from scenarios.properties.cluster import Cluster
+    def with_cluster(asked: ClusterRequest, **given: Any) -> Any:
+        return command(cluster=asked.cluster, **given)
 
-        return command(cluster=Cluster.of(server_properties, release), **given)
-
-    return cast("F", _options(with_cluster))
-
-
-_options = together(
-    click.option(
-        "--server-properties",
-        metavar="FILE",
-        multiple=True,
-        type=PATH,
-        help="Settings of your brokers and topic: server.properties, or what kafka-configs.sh --describe prints.",
-    ),
-    click.option("--release", metavar="R", help="Kafka's release, such as 3.9: picks the mode, and its own defaults."),
-)
+    return cast("F", takes(ClusterRequest)(with_cluster))

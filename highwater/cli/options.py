@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import reduce, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 import click
 
+from highwater.cli import completion
 from highwater.cli.overview import EXAMPLES
-from highwater.requests import RunRequest, StoreRequest
-from highwater.requests import seed as read
-from sim.errors import InputError, did_you_mean, is_text, parse_pairs
-from sim.protocol.rules import check, parse_overrides
+from highwater.option import Argument, Option, declared
+from sim.errors import InputError, did_you_mean, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -22,11 +20,10 @@ if TYPE_CHECKING:
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
     from scenarios.single.result import RunResult
-    from sim.config import Value
     from sim.protocol.modes import Mode
 
+T = TypeVar("T")
 F = TypeVar("F", bound="Callable[..., Any] | click.Command")
-_DURATION: Final = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(?P<unit>[smh]?)", re.ASCII)
 
 
 PATH: Final = click.Path(path_type=Path)
@@ -153,55 +150,56 @@ class SuggestingGroup(Command, click.Group):
         return super().resolve_command(ctx, args)
 
 
-def read_rules(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
-    """Callback of --rule."""
-    return parse_overrides(pairs)
+def takes(request: type) -> Callable[[F], F]:
+    """The options of a request's fields; the command receives the request as `asked`."""
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def with_request(**given: Any) -> Any:
+            asked = request_of(request, given)
+            return command(asked=asked, **{name: value for name, value in given.items() if name not in names})
+
+        options = [_parameter(field.name, hint, option, field.default) for field, hint, option in declared(request)]
+        names = {field.name for field in fields(request)}
+        if "seed" in names and "seeds" not in names:
+            options.append(_no_seeds)
+        return together(*options)(cast("F", with_request))
+
+    return decorate
 
 
-def _read_rule_lists(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Read ``NAME=VALUE,VALUE`` words of a sweep.
-
-    Raises:
-        InputError: with all their problems, among them repeated values.
-    """
-
-    def read(name: str, text: str) -> tuple[str, ...]:
-        values = tuple(text.split(","))
-        for value in values:
-            check(name, value)
-        if len(set(values)) < len(values):
-            raise InputError(f"--rule {name}={text} lists a value twice")
-        return values
-
-    return parse_pairs(pairs, "--rule", "NAME=VALUE[,VALUE...]", read)
+def request_of(request: Callable[..., T], given: Mapping[str, Any]) -> T:
+    """A request of what click made of the words; what is not given has the field's default."""
+    values = {}
+    for field, _, _ in declared(cast("type", request)):
+        value = given[field.name]
+        has_default = field.default is not MISSING or field.default_factory is not MISSING
+        if not has_default or value not in (None, ()):
+            values[field.name] = value
+    return request(**values)
 
 
-def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, Value]:
-    from scenarios.format.selection import settings
-
-    return settings(pairs)
-
-
-def _read_grid(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
-    """Read ``KEY=VALUE,VALUE`` words of a sweep.
-
-    Raises:
-        InputError: with all their problems, among them repeated values.
-    """
-    from sim.config import KEYS, parse
-
-    def read(key: str, text: str) -> tuple[Value, ...]:
-        values = tuple(parse(key, word) for word in (text.split(",") if key in KEYS else [text]))
-        if len(set(values)) < len(values):
-            raise InputError(f"--set {key}={text} lists a value twice")
-        return values
-
-    return parse_pairs(pairs, "--set", "KEY=VALUE[,VALUE...]", read)
+def option_of(name: str, annotated: Any) -> Callable[[F], F]:
+    """An option that requests share, for a command without a request."""
+    hint, option = get_args(annotated)
+    return _parameter(name, hint, option, None)
 
 
-def read_seed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
-    """Callback of --seed."""
-    return None if text is None else read(text)
+def _parameter(name: str, hint: Any, option: Option, default: Any) -> Callable[[F], F]:
+    attributes: dict[str, Any] = {**option.attributes}
+    kinds = set(get_args(hint)) or {hint}
+    if Path in kinds and str not in kinds:
+        attributes.setdefault("type", PATH)
+    if get_origin(hint) is Literal:
+        attributes |= {"type": click.Choice(get_args(hint)), "default": default}
+    if (read := option.read) is not None:
+        attributes["callback"] = lambda _ctx, _param, value: None if value is None else read(value)
+    if option.completes:
+        attributes["shell_complete"] = completion.of(option.completes)
+    if isinstance(option, Argument):
+        return click.argument(name, **{"required": default is MISSING, **attributes})
+    names = option.names or (f"--{name.replace('_', '-')}",)
+    return click.option(*names, name, is_flag=hint is bool or None, help=option.help, **attributes)
 
 
 def _refuse_seeds(ctx: click.Context, _param: click.Parameter, text: str | None) -> None:
@@ -211,61 +209,8 @@ def _refuse_seeds(ctx: click.Context, _param: click.Parameter, text: str | None)
         )
 
 
-no_seeds_option = click.option("--seeds", hidden=True, expose_value=False, callback=_refuse_seeds)
+_no_seeds = click.option("--seeds", hidden=True, expose_value=False, callback=_refuse_seeds)
 """--seeds of commands about one seed: a sweep's, which they refuse."""
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-rule_option = click.option(
-    "--rule",
-    "rules",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=read_rules,
-    help="Override one rule of the mode (see 'highwater modes show').",
-)
-"""--rule, repeatable; the command receives a dict."""
-rule_list_option = click.option(
-    "--rule",
-    "rules",
-    metavar="NAME=VALUE[,VALUE...]",
-    multiple=True,
-    callback=_read_rule_lists,
-    help="Override one rule of the modes; of several values, sweep every combination, each as a mode of its own.",
-)
-"""--rule of a sweep, repeatable; the command receives each rule's values."""
-set_option = click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    callback=_read_settings,
-    help="Override one setting of the scenario (see 'highwater scenarios show --resolved').",
-)
-"""--set, repeatable; the command receives a dict."""
-grid_option = click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE[,VALUE...]",
-    multiple=True,
-    callback=_read_grid,
-    help="Override one setting of the scenarios; of several values, sweep every combination.",
-)
-"""--set of a sweep, repeatable; the command receives each key's values."""
-strict_option = click.option(
-    "--strict", is_flag=True, help="Treat early warnings as violations (see 'sim/checkers/README.md')."
-)
-without_option = click.option(
-    "--without-fault",
-    "without_faults",
-    metavar="KIND",
-    multiple=True,
-    help="Draw the same faults, but without those of this kind; repeatable.",
-)
-"""--without-fault, repeatable; the command receives the kinds."""
-partition_option = click.option(
-    "--partition", metavar="TOPIC-N", help="Show this partition; by default that of the first violation, or the first."
-)
-"""--partition, of commands that show a run."""
-all_modes_option = click.option("--all-modes", is_flag=True, help="Run every mode.")
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -273,88 +218,7 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
-def run_options(
-    source: str = "DIR|SCENARIO|PLAN",
-    seed: str = "Seed, decimal or 0x; a plan has its own.",
-    mode: str = "Mode; required if there are several.",
-    modes: str = "MODE",
-    plan: str = "",
-) -> Callable[[F], F]:
-    """Options that identify a run, by their help texts. The command receives them as `asked`, a `RunRequest`.
-
-    SOURCE is optional if there is --plan.
-    """
-    listed = [
-        click.argument("source", metavar=source, required=not plan),
-        click.option("--seed", metavar="N", callback=read_seed, help=seed),
-        no_seeds_option,
-        click.option("--mode", "--modes", metavar=modes, help=mode),
-        click.option("--scenario", metavar="NAME", help="Scenario, if the sweep has several."),
-        click.option(
-            "--blow", metavar="WARNING@TIME_US.N", default="", help="Continue it with a blow, as 'sweep --blows' does."
-        ),
-    ]
-    if plan:
-        listed.insert(1, click.option("--plan", metavar="FILE", type=PATH, help=plan))
-
-    return together(*listed, _as_request(RunRequest))
-
-
-def _as_request(request: type[RunRequest | StoreRequest]) -> Callable[[F], F]:
-    """Pass the options that are a request's fields to the command as `asked`."""
-
-    def decorate(command: F) -> F:
-        @wraps(command)
-        def with_request(**given: Any) -> Any:
-            asked = request(**{one.name: given.pop(one.name) for one in fields(request) if one.name in given})
-            return command(asked=asked, **given)
-
-        return cast("F", with_request)
-
-    return decorate
-
-
-store_options = together(
-    click.argument("folder", metavar="DIR"),
-    click.option("--scenario", metavar="NAME", help="Only this scenario."),
-    click.option("--mode", "--modes", metavar="A,B", help="Only these modes."),
-    _as_request(StoreRequest),
-)
-"""Options of a command that reads a sweep's rows. The command receives them as `asked`, a `StoreRequest`."""
-keep_cluster_option = click.option(
-    "--keep-cluster", "keeps_cluster", is_flag=True, help="Shrink faults and batches only: brokers and settings stay."
-)
-"""--keep-cluster, of commands that shrink a run."""
-kind_option = click.option("--kind", metavar="KIND", help="Only this kind of violation.")
-
-
-def failed_run_options(verb: str) -> Callable[[F], F]:
-    """`run_options` of a command that also accepts a recorded run; `verb` is what it does with it."""
-    seed = "Seed, decimal or 0x; a recorded run has its own."
-    mode = "Mode; required if the sweep or [expect] has several."
-    return run_options("DIR|SCENARIO", seed, mode, plan=f"{verb} a recorded run, the plan.json of replay.")
-
-
-one_run_options = together(
-    run_options(seed="Seed, decimal or 0x; a scripted scenario and a plan need none."),
-    partition_option,
-    rule_option,
-    set_option,
-    without_option,
-    strict_option,
-)
-"""Options of a command about one run, with --partition, --rule, --set, --without-fault and --strict."""
-
-
-def evidence_options(part: str) -> Callable[[F], F]:
-    """Options of a command that runs one seed and writes its evidence to --output, into the folder `part`."""
-    output = click.option(
-        "--output",
-        metavar="DIR",
-        type=PATH,
-        help=f"Gets {part}/<seed>-<mode>/; by default the sweep's folder, or store/SCENARIO here.",
-    )
-    return together(rule_option, set_option, without_option, strict_option, output, json_option)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 
 
 def check_shown(scenario: Scenario, result: RunResult) -> None:
@@ -378,15 +242,3 @@ def tell_idle(
 
     for line in idle([(scenario, mode) for mode in modes], rules, settings):
         ui.note(line)
-
-
-def duration(option: str, text: str) -> float:
-    """Read a duration such as ``30s``, ``2m``, ``8h``, or a number of seconds; return seconds.
-
-    Raises:
-        InputError: it is not a duration, or 0.
-    """
-    found = _DURATION.fullmatch(text)
-    if found is None or float(found["number"]) == 0:
-        raise InputError(f"{option} {text!r} is not valid: give a time such as 30s or 2m")
-    return float(found["number"]) * {"m": 60, "h": 3600}.get(found["unit"], 1)

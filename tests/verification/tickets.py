@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
-from highwater.cli.options import duration
 from highwater.lab.kafka import releases
 from highwater.lab.tickets.ticket import WRITTEN, findings, ticket
+from highwater.values import duration
 from sim import exit_codes
 from sim.errors import InputError, UserError, did_you_mean
 from tests.verification.hunt.patched import maven

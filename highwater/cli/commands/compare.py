@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
-from highwater.cli.options import Command, json_option, store_options
+from highwater.cli.options import Command, takes
+from highwater.option import Argument, Option
+from highwater.requests import AsJson, CompareRequest, Form
 from reports.analysis import compare, paired, sentences
 from reports.analysis.sentences import RATE, in_order, rate_cells
 from reports.document.blocks import Commands, Heading, Items, Table, Text
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from highwater.cli.console import Ui
-    from highwater.requests import StoreRequest
     from reports.analysis.compare import Comparison, Difference, Group, Pair
     from reports.document.blocks import Block
     from scenarios.sweep.error_groups import ErrorGroup
@@ -31,52 +32,45 @@ NAMES: Final = 14
 """Column title of two groups."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(CompareRequest):
+    """The options of the command."""
+
+    other: Annotated[str | None, Argument(metavar="[DIR]", required=False, before="by")] = None
+    brief: Annotated[bool, Option(help="Print only the answer and the rates.")] = False
+    form: Annotated[Form, Option("--format", help="Tables as text, or as Markdown.")] = "text"
+    as_json: AsJson = False
+
+
 @click.command("compare", cls=Command)
-@store_options
-@click.argument("other", metavar="[DIR]", required=False)
-@click.option(
-    "--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied or was drawn."
-)
-@click.option("--kind", metavar="KIND", help="Only this kind of violation; 'any' for all together.")
-@click.option("--brief", is_flag=True, help="Print only the answer and the rates.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Tables as text, or as Markdown."
-)
-@json_option
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    asked: StoreRequest,
-    other: str | None,
-    by: str,
-    kind: str | None,
-    brief: bool,
-    form: str,
-    as_json: bool,
-) -> int:
+def command(ui: Ui, asked: Options) -> int:
     """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables.
 
     With two folders, compare the second with the first on their common seeds: --mode A,B names a mode of each.
     """
-    if other is not None:
-        if by != compare.MODE:
-            raise InputError(f"--by {by!r} compares the values of one folder; with two folders, modes are compared")
-        return _two(ui, asked, other, kind, brief=brief, form=form, as_json=as_json)
-    kinds = None if kind is None else [sentences.check_kind(kind)]
+    if asked.other is not None:
+        if asked.by != compare.MODE:
+            raise InputError(
+                f"--by {asked.by!r} compares the values of one folder; with two folders, modes are compared"
+            )
+        return _two(ui, asked, asked.other)
+    kinds = None if asked.kind is None else [sentences.check_kind(asked.kind)]
     store = asked.store()
-    comparisons = compare.of_store(store, by, kinds)
+    comparisons = compare.of_store(store, asked.by, kinds)
     errors = error_groups.of_store(store)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
-    said = [sentences.first(comparison, kind) for comparison in comparisons]
-    if as_json:
+    said = [sentences.first(comparison, asked.kind) for comparison in comparisons]
+    if asked.as_json:
         data = compare.as_json(comparisons)
         for comparison, sentence in zip(data["comparisons"], said, strict=True):
             comparison["said"] = sentence
         blows = {"blows": _blows(store)} if store.sweep.blows else {}
         ui.json({**data, **blows, "errors": [group.to_json() for group in errors], "shortcomings": shortcomings})
     else:
-        ui.show(_of_one(store, zip(comparisons, said, strict=True), errors, brief=brief), form)
+        ui.show(_of_one(store, zip(comparisons, said, strict=True), errors, brief=asked.brief), asked.form)
     is_empty = not any(group.runs for comparison in comparisons for group in comparison.groups)
     return exit_codes.INCONCLUSIVE if shortcomings or is_empty else exit_codes.EXPECTED
 
@@ -97,16 +91,16 @@ def _of_one(
     yield from _end(errors, brief=brief)
 
 
-def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bool, form: str, as_json: bool) -> int:
+def _two(ui: Ui, asked: Options, other: str) -> int:
     """Compare two folders: the answer first, then where to look, then tables."""
-    if kind is not None:
-        sentences.check_kind(kind)
+    if asked.kind is not None:
+        sentences.check_kind(asked.kind)
     stores, modes = asked.pair(other)
-    answers = paired.of_stores(stores, kind, modes)
+    answers = paired.of_stores(stores, asked.kind, modes)
     errors = [group for store in stores for group in error_groups.of_store(store)]
     shortcomings = [problem for store in stores for problem in store.shortcomings()]
     ui.caution(shortcomings)
-    if as_json:
+    if asked.as_json:
         data = compare.as_json([answer.comparison for answer in answers])
         for comparison, answer in zip(data["comparisons"], answers, strict=True):
             comparison["said"] = answer.said
@@ -114,7 +108,7 @@ def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bo
             comparison["examples"] = [asdict(example) for example in answer.examples]
         ui.json({**data, "errors": [group.to_json() for group in errors], "shortcomings": shortcomings})
     else:
-        ui.show(_of_two(answers, errors, brief=brief), form)
+        ui.show(_of_two(answers, errors, brief=asked.brief), asked.form)
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from highwater.cli.options import Command, json_option, store_options
+from highwater.cli.options import Command, takes
+from highwater.requests import AsJson, StoreRequest
 from reports.document.blocks import Line, Table
 from sim import exit_codes
 
@@ -14,22 +16,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from highwater.cli.console import Ui
-    from highwater.requests import StoreRequest
     from reports.analysis.coverage_table import CoverageReport, ProbeGroup
     from reports.document.blocks import Block
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(StoreRequest):
+    """The options of the command."""
+
+    as_json: AsJson = False
+
+
 @click.command("coverage", cls=Command)
-@store_options
-@json_option
+@takes(Options)
 @click.pass_obj
-def command(ui: Ui, asked: StoreRequest, as_json: bool) -> int:
+def command(ui: Ui, asked: Options) -> int:
     """Show the coverage of a sweep: transitions, rule branches, and transitions after each kind of fault."""
     from reports.analysis import coverage_table as coverage
 
     report = coverage.read(asked.store())
     ui.caution(report.shortcomings)
-    if as_json:
+    if asked.as_json:
         ui.json(coverage.as_json(report))
     else:
         ui.show(_blocks(report))

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import click
 
 from highwater.cli import options
-from highwater.cli.options import PATH, Command, one_run_options
+from highwater.cli.options import Command, takes
+from highwater.option import Option
+from highwater.requests import ShownRequest
 from reports import starts
 from scenarios import own_files
 from sim.plurals import counted
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
-    from highwater.requests import RunRequest
 
 FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.PERFETTO)}
 """Format -> file suffix, and the beginning of its files."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(ShownRequest):
+    """The options of the command."""
+
+    everything: Annotated[
+        bool, Option("--all", help="All steps and messages, not only those that violations may follow from.")
+    ] = False
+    form: Annotated[Literal["svg", "perfetto"], Option("--format", help="SVG, or a trace for Perfetto.")] = "svg"
+    output: Annotated[Path | None, Option(metavar="FILE", help="[default: SCENARIO-MODE-SEED.svg]")] = None
+
+
 @click.command("draw", cls=Command)
-@one_run_options
-@click.option(
-    "--all", "everything", is_flag=True, help="All steps and messages, not only those that violations may follow from."
-)
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="svg", help="SVG, or a trace for Perfetto.")
-@click.option("--output", metavar="FILE", type=PATH, help="[default: SCENARIO-MODE-SEED.svg]")
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    asked: RunRequest,
-    everything: bool,
-    form: str,
-    output: Path | None,
-) -> None:
+def command(ui: Ui, asked: Options) -> None:
     """Draw one run: lanes for brokers, controller and clients, messages between them, leaders and ISR, and logs.
 
     A sweep's DIR, a SCENARIO, or the PLAN of a run (plan.json of a replay). Drawn is what a violation comes from: steps
@@ -49,12 +51,12 @@ def command(
 
     run, chosen = asked.one()
     ui.caution(run.warnings)
-    suffix, start = FORMATS[form]
-    file = output or Path(f"{run.name(chosen)}{suffix}")
+    suffix, start = FORMATS[asked.form]
+    file = asked.output or Path(f"{run.name(chosen)}{suffix}")
     starts.check_file("--output", file, start)
     observed = observe(run.scenario, chosen, run.seed, run.rules)
     options.check_shown(run.scenario, observed.result)
-    shown = picture(observed, list(head(observed.result.row)), everything=everything)
-    own_files.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
+    shown = picture(observed, list(head(observed.result.row)), everything=asked.everything)
+    own_files.write(file, to_svg(shown) if asked.form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
     ui.line(f"{counted(len(shown.rows), 'step')} and {counted(len(shown.arrows), 'message')}: {file}")

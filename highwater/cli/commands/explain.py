@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
 from highwater.cli import options
 from highwater.cli.commands.shrink import progress
-from highwater.cli.options import (
-    Command,
-    evidence_options,
-    failed_run_options,
-    keep_cluster_option,
-    partition_option,
-)
+from highwater.cli.options import Command, takes
+from highwater.option import Option
+from highwater.requests import AsJson, ExplainRequest, Form, evidence_folder
 from reports.document.blocks import Heading, Line, Table
 from reports.evidence import folder as evidence
 from reports.formatting import seconds
@@ -29,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from highwater.cli.console import Ui
-    from highwater.requests import RunRequest
     from reports.document.blocks import Block
     from reports.drawing.explanation import RunExplanation
     from reports.evidence.narrative import Sentence
@@ -43,33 +38,27 @@ if TYPE_CHECKING:
 EXPLAIN_VERSION: Final = 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(ExplainRequest):
+    """The options of the command."""
+
+    most: Annotated[
+        int | None,
+        Option(metavar="N", type=click.IntRange(min=1), before="keeps_cluster", help="Most sentences.  [default: 12]"),
+    ] = None
+    brief: Annotated[bool, Option(before="keeps_cluster", help="Only the story, a line each.")] = False
+    everything: Annotated[
+        bool, Option("--all", before="keeps_cluster", help="All sentences; history.txt contains all steps.")
+    ] = False
+    form: Annotated[Form, Option("--format", before="keeps_cluster", help="Text or Markdown.")] = "text"
+    output: Annotated[Path | None, evidence_folder("shrunk")] = None
+    as_json: AsJson = False
+
+
 @click.command("explain", cls=Command)
-@failed_run_options("Explain")
-@click.option("--kind", metavar="KIND", help="The violation; by default the first inside the promise.")
-@click.option(
-    "--budget", metavar="TIME", default="60s", show_default=True, help="Total time; shrinking gets half of it."
-)
-@click.option("--most", metavar="N", type=click.IntRange(min=1), help="Most sentences.  [default: 12]")
-@click.option("--brief", is_flag=True, help="Only the story, a line each.")
-@click.option("--all", "everything", is_flag=True, help="All sentences; history.txt contains all steps.")
-@click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Text or Markdown.")
-@keep_cluster_option
-@partition_option
-@evidence_options("shrunk")
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    asked: RunRequest,
-    kind: str | None,
-    budget: str,
-    most: int | None,
-    brief: bool,
-    everything: bool,
-    form: str,
-    keeps_cluster: bool,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def command(ui: Ui, asked: Options) -> None:
     """Explain a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
@@ -84,19 +73,22 @@ def command(
     from reports.evidence.run_document import story_blocks
     from scenarios.shrinking.criterion import Trials
 
-    if everything and most is not None:
+    if asked.everything and asked.most is not None:
         raise InputError("--all and --most exclude each other")
-    sentences = None if everything else most or narrative.SENTENCES
-    begin, limit = time.monotonic(), options.duration("--budget", budget)
+    sentences = None if asked.everything else asked.most or narrative.SENTENCES
+    begin, limit = time.monotonic(), asked.budget_s
     origin, chosen = asked.one()
     ui.caution(origin.warnings)
     if not origin.scenario.drawn:
-        _tell_script(ui, origin, chosen, kind, sentences, form=form, brief=brief, as_json=as_json)
+        _tell_script(ui, asked, origin, chosen, sentences)
         return
-    place = origin.place(output, origin.seed, chosen.name, shrunk_run.PART)
+    place = origin.place(asked.output, origin.seed, chosen.name, shrunk_run.PART)
     evidence.check(place)
     found, took = shrunk_run.shrunk(
-        shrunk_run.failed_run(origin, chosen, keeps_cluster=keeps_cluster), kind, limit / 2, progress(ui)
+        shrunk_run.failed_run(origin, chosen, keeps_cluster=asked.keeps_cluster),
+        asked.kind,
+        limit / 2,
+        progress(ui),
     )
     evidence.prepare(place)
     case = shrunk_run.as_found(found, place.path / evidence.PLAN)
@@ -104,8 +96,8 @@ def command(
     explained = explain(case, found.symptom, trials, sentences)
     result = explained.observed.result
     options.check_shown(case.scenario, result)
-    evidence.write(place, case.scenario, result, past(explained.observed), everything=everything)
-    if as_json:
+    evidence.write(place, case.scenario, result, past(explained.observed), everything=asked.everything)
+    if asked.as_json:
         told = {
             **shrunk_run.as_json(found),
             "waits_for": waits_for(result),
@@ -116,11 +108,13 @@ def command(
             "folder": str(place.path),
         }
         _json(ui, told)
-    elif form == "markdown":
-        ui.show(story_blocks(result, explained.story, explained.remedies), form)
+    elif asked.form == "markdown":
+        ui.show(story_blocks(result, explained.story, explained.remedies), asked.form)
     else:
         head = f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {shrunk_run.kept(found)}"
-        ui.show([Heading(head), *(_brief(explained.story) if brief else _blocks(found, took, explained, place.path))])
+        ui.show(
+            [Heading(head), *(_brief(explained.story) if asked.brief else _blocks(found, took, explained, place.path))]
+        )
 
 
 def _blocks(found: ShrunkCase, took: float, explained: RunExplanation, place: Path) -> Iterator[Block]:
@@ -142,17 +136,7 @@ def _blocks(found: ShrunkCase, took: float, explained: RunExplanation, place: Pa
     yield Line(f"written to {place}")
 
 
-def _tell_script(
-    ui: Ui,
-    origin: Origin,
-    mode: Mode,
-    kind: str | None,
-    most: int | None,
-    *,
-    form: str,
-    brief: bool,
-    as_json: bool,
-) -> None:
+def _tell_script(ui: Ui, asked: Options, origin: Origin, mode: Mode, most: int | None) -> None:
     """Explain a scripted scenario, and which newer modes keep the records that it loses."""
     from reports.drawing.explanation import told
     from reports.drawing.observed_run import observe
@@ -166,16 +150,16 @@ def _tell_script(
     observed = observe(case.scenario, mode, case.seed, case.rules, trace=True)
     result = observed.result
     options.check_shown(case.scenario, result)
-    fails = bool(result.row["violations"]) or kind is not None
-    tried = newer_modes(case, symptom(result.row, kind)) if fails else []
-    story = told(observed, kind or "", most)
-    if as_json:
+    fails = bool(result.row["violations"]) or asked.kind is not None
+    tried = newer_modes(case, symptom(result.row, asked.kind)) if fails else []
+    story = told(observed, asked.kind or "", most)
+    if asked.as_json:
         _json(ui, {"story": [asdict(sentence) for sentence in story], "remedies": [asdict(remedy) for remedy in tried]})
-    elif form == "markdown":
-        ui.show(story_blocks(result, story, tried), form)
+    elif asked.form == "markdown":
+        ui.show(story_blocks(result, story, tried), asked.form)
     else:
         ui.show([Heading(f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}")])
-        if brief:
+        if asked.brief:
             ui.show(_brief(story))
             return
         ui.show([_story(story)])

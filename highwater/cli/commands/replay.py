@@ -2,43 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
 
 from highwater.cli import options, outcome
-from highwater.cli.options import Command, evidence_options, partition_option, run_options
+from highwater.cli.options import Command, takes
+from highwater.option import Option
+from highwater.requests import AsJson, Partition, RunRequest, evidence_folder, mode_option
 from reports import exits
 from reports.evidence import folder as evidence
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
-    from highwater.requests import RunRequest
     from reports.evidence.replay import Origin, Replayed
 
 REPLAY_VERSION: Final = 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(RunRequest):
+    """The options of the command."""
+
+    mode: Annotated[
+        str | None, mode_option("Modes; all of the sweep's, or of [expect], when not given.", before="scenario")
+    ] = field(default=None, kw_only=False)
+    expect_digest: Annotated[
+        str | None,
+        Option(
+            metavar="HEX",
+            before="partition",
+            help="Exit 4 if the digest differs; a sweep in DIR has its own digests.",
+        ),
+    ] = None
+    everything: Annotated[
+        bool,
+        Option(
+            "--all",
+            before="partition",
+            help="history.txt contains all steps, not only those before violations.",
+        ),
+    ] = False
+    partition: Partition = None
+    output: Annotated[Path | None, evidence_folder("seeds")] = None
+    as_json: AsJson = False
+
+
 @click.command("replay", cls=Command)
-@run_options(mode="Modes; all of the sweep's, or of [expect], when not given.", modes="A,B")
-@click.option(
-    "--expect-digest", metavar="HEX", help="Exit 4 if the digest differs; a sweep in DIR has its own digests."
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="history.txt contains all steps, not only those before violations."
-)
-@partition_option
-@evidence_options("seeds")
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    asked: RunRequest,
-    expect_digest: str | None,
-    everything: bool,
-    output: Path | None,
-    as_json: bool,
-) -> int:
+def command(ui: Ui, asked: Options) -> int:
     """Run one seed of a sweep in DIR, of SCENARIO, or a PLAN again: check its digest, and write all evidence."""
     from reports.drawing.causal_past import past
     from reports.drawing.observed_run import observe
@@ -49,20 +64,20 @@ def command(
     number = origin.seed
     names = [one.name for one in origin.modes] if asked.mode is None else asked.mode.split(",")
     modes = selection.modes(origin.scenario, names, own=origin.modes)
-    expected = replay.expected_digests(origin, [one.name for one in modes], expect_digest)
+    expected = replay.expected_digests(origin, [one.name for one in modes], asked.expect_digest)
     ui.caution(origin.warnings)
     options.tell_idle(ui, origin.scenario, modes, asked.rules, asked.settings)
-    places = [origin.place(output, number, one.name) for one in modes]
+    places = [origin.place(asked.output, number, one.name) for one in modes]
     for place in places:
         evidence.prepare(place)
     done = []
     for one, place in zip(modes, places, strict=True):
         observed = observe(origin.scenario, one, number, origin.rules, trace=True)
         options.check_shown(origin.scenario, observed.result)
-        evidence.write(place, origin.scenario, observed.result, past(observed), everything=everything)
+        evidence.write(place, origin.scenario, observed.result, past(observed), everything=asked.everything)
         done.append(replay.Replayed(observed.result, place.path, expected.get(one.name)))
     code = exits.worst(replayed.exit_code for replayed in done)
-    if as_json:
+    if asked.as_json:
         ui.json(
             {"schema_version": REPLAY_VERSION, "replays": [replayed.as_json() for replayed in done], "exit_code": code}
         )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli.commands.triage import SHRINKS, progress
-from highwater.cli.options import PATH, Command, kind_option, store_options
+from highwater.cli.options import Command, takes
+from highwater.requests import ReportRequest
 from reports import starts
 from scenarios import own_files
 from sim import exit_codes
@@ -16,24 +17,12 @@ from sim.errors import InputError
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
-    from highwater.requests import StoreRequest
 
 
 @click.command("report", cls=Command)
-@store_options
-@kind_option
-@click.option("-o", "--output", metavar="FILE", type=PATH, default=Path("report.html"), show_default=True)
-@click.option(
-    "--triage",
-    "most",
-    metavar="N",
-    type=click.IntRange(0),
-    help="Examine N failures: group them by cause, and tell a small run of each group.  [default: as many as two "
-    "minutes allow]",
-)
-@click.option("--local", metavar="N", type=click.IntRange(1, 64), help="Processes for --triage; by default 1.")
+@takes(ReportRequest)
 @click.pass_obj
-def command(ui: Ui, asked: StoreRequest, kind: str | None, output: Path, most: int | None, local: int | None) -> int:
+def command(ui: Ui, asked: ReportRequest) -> int:
     """Write a sweep's report: one HTML file without network access or scripts.
 
     The answer in sentences, rates with intervals inside and outside the promise, modes in pairs, failures and their
@@ -43,14 +32,15 @@ def command(ui: Ui, asked: StoreRequest, kind: str | None, output: Path, most: i
     from reports.evidence.triage import for_report
     from reports.page.build import page
 
-    if local is not None and most == 0:
+    if asked.processes is not None and asked.most == 0:
         raise InputError("--local needs --triage: nothing else uses processes")
+    output = Path(asked.file)
     starts.check_file("--output", output, starts.REPORT)
-    if kind is not None:
-        check_kind(kind)
+    if asked.kind is not None:
+        check_kind(asked.kind)
     store = asked.store()
-    found = for_report(store, most, local or 1, progress(ui), progress(ui, SHRINKS), kind)
-    text = page(store, found, kind)
+    found = for_report(store, asked.most, asked.processes or 1, progress(ui), progress(ui, SHRINKS), asked.kind)
+    text = page(store, found, asked.kind)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
     own_files.write(output, text, starts.REPORT)

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
 
+from highwater import values
 from highwater.cli import last_failed as remembered
 from highwater.cli import options, outcome
-from highwater.cli.cluster import cluster_options, tell
-from highwater.cli.options import PATH, Command, json_option, rule_option, set_option, strict_option, without_option
+from highwater.cli.cluster import tell
+from highwater.cli.options import Command, request_of, takes
+from highwater.option import Argument, Option
+from highwater.requests import (
+    AllModes,
+    AsJson,
+    ClusterRequest,
+    Partition,
+    Rules,
+    Settings,
+    Strict,
+    WithoutFaults,
+    mode_option,
+    plan_option,
+    seed_option,
+)
 from reports import exits, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
@@ -23,12 +39,9 @@ from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable, Sequence
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
-    from scenarios.properties.cluster import Cluster
-    from scenarios.properties.releases import Release
     from scenarios.shrinking.case import Case
     from scenarios.single.recording import Recording
     from scenarios.single.result import RunResult
@@ -39,114 +52,70 @@ if TYPE_CHECKING:
 RUN_VERSION: Final = 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(ClusterRequest):
+    """The options of the command."""
+
+    names: Annotated[
+        Sequence[str], Argument(metavar="[SCENARIO]...", nargs=-1, required=False, completes="scenarios")
+    ] = ()
+    plan: Annotated[
+        Path | None, plan_option("Run a recorded run, the plan.json of replay, instead of drawing one.")
+    ] = None
+    mode: Annotated[str | None, mode_option("Modes to run; by default those of the scenario's [expect].")] = None
+    all_modes: AllModes = False
+    seed: Annotated[
+        int | None, seed_option("Seed, decimal or 0x; by default 0 for scripted scenarios, otherwise a random one.")
+    ] = None
+    rules: Rules = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    without_faults: WithoutFaults = ()
+    strict: Strict = False
+    partition: Partition = None
+    last_failed: Annotated[
+        bool, Option(help="Run again what was not as expected last time (of SCENARIO, if given).")
+    ] = False
+    junit_xml: Annotated[
+        Path | None, Option(metavar="FILE", help="Write a test case for each scenario and mode, too.")
+    ] = None
+    trace: Annotated[Path | None, Option(metavar="FILE", help="Write the trace as JSON lines.")] = None
+    show: Annotated[Path | None, Option(metavar="FILE", help="Write the run as an HTML page, too.")] = None
+    as_json: AsJson = False
+
+
 @click.command("run", cls=Command)
-@click.argument("names", metavar="[SCENARIO]...", nargs=-1)
-@click.option(
-    "--plan",
-    metavar="FILE",
-    type=PATH,
-    help="Run a recorded run, the plan.json of replay, instead of drawing one.",
-)
-@click.option("--mode", "--modes", metavar="A,B", help="Modes to run; by default those of the scenario's [expect].")
-@options.all_modes_option
-@click.option(
-    "--seed",
-    metavar="N",
-    callback=options.read_seed,
-    help="Seed, decimal or 0x; by default 0 for scripted scenarios, otherwise a random one.",
-)
-@options.no_seeds_option
-@rule_option
-@set_option
-@without_option
-@cluster_options
-@strict_option
-@options.partition_option
-@click.option(
-    "--last-failed", is_flag=True, help="Run again what was not as expected last time (of SCENARIO, if given)."
-)
-@click.option("--junit-xml", metavar="FILE", type=PATH, help="Write a test case for each scenario and mode, too.")
-@click.option("--trace", metavar="FILE", type=PATH, help="Write the trace as JSON lines.")
-@click.option("--show", metavar="FILE", type=PATH, help="Write the run as an HTML page, too.")
-@json_option
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    names: tuple[str, ...],
-    plan: Path | None,
-    mode: str | None,
-    all_modes: bool,
-    seed: int | None,
-    rules: dict[str, str],
-    settings: dict[str, Value],
-    without_faults: tuple[str, ...],
-    cluster: Cluster,
-    strict: bool,
-    partition: str | None,
-    last_failed: bool,
-    junit_xml: Path | None,
-    trace: Path | None,
-    show: Path | None,
-    as_json: bool,
-) -> int:
+def command(ui: Ui, asked: Options) -> int:
     """Run one seed of each SCENARIO (a name or a .toml file) in each mode; exit 1 if a verdict is not as expected.
 
     A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
     """
-    single_run = {"--plan": plan, "--trace": trace, "--show": show}
-    for option in (option for option, file in single_run.items() if file and len(names) > 1):
-        raise InputError(f"{option} is for one run; choose one scenario: {', '.join(names)}")
-    if junit_xml is not None:
-        starts.check_file("--junit-xml", junit_xml, starts.JUNIT)
-    if cluster.release is not None and plan is not None:
+    single_run = {"--plan": asked.plan, "--trace": asked.trace, "--show": asked.show}
+    for option in (option for option, file in single_run.items() if file and len(asked.names) > 1):
+        raise InputError(f"{option} is for one run; choose one scenario: {', '.join(asked.names)}")
+    if asked.junit_xml is not None:
+        starts.check_file("--junit-xml", asked.junit_xml, starts.JUNIT)
+    if asked.release is not None and asked.plan is not None:
         raise InputError("--release chooses mode and defaults, which a recorded run has: it goes without --plan")
-    if last_failed:
-        own = (
-            mode,
-            all_modes,
-            rules,
-            settings,
-            without_faults,
-            cluster.files,
-            cluster.release,
-            strict,
-            partition,
-            *single_run.values(),
-        )
-        if seed is not None or any(own):
+    if asked.last_failed:
+        if asked != Options(names=asked.names, junit_xml=asked.junit_xml, as_json=asked.as_json, last_failed=True):
             raise InputError("--last-failed brings modes, seeds, rules and settings along; it goes with SCENARIO alone")
-        jobs = _last_failed(ui, names)
+        jobs = _last_failed(ui, asked.names)
     else:
-        given = settings
-        settings = {**cluster.settings(given), **given}
-        mode = mode if all_modes else cluster.modes(mode)
-        jobs = [
-            _Job.of(
-                name,
-                plan,
-                mode,
-                seed,
-                rules,
-                settings,
-                all_modes=all_modes,
-                strict=strict,
-                release=cluster.release,
-                without=without_faults,
-                partition=partition,
-            )
-            for name in names or (None,)
-        ]
-        tell(ui, cluster, given, (job.origin.scenario for job in jobs), (one for job in jobs for one in job.modes))
+        jobs = [_Job.of(word, asked) for word in asked.names or (None,)]
+        scenarios = (job.origin.scenario for job in jobs)
+        tell(ui, asked.cluster, values.settings(asked.settings), scenarios, (one for job in jobs for one in job.modes))
     chosen = [(job.origin, job.modes) for job in jobs]
     board = None
-    if len(chosen) > 1 and not (as_json or ui.verbose):
+    if len(chosen) > 1 and not (asked.as_json or ui.verbose):
         board = outcome.Board(
             ui, [origin.scenario.name for origin, _ in chosen], _columns(modes for _, modes in chosen)
         )
     runs: list[RunResult] = []
     ran: dict[remembered.Words, bool] = {}
     for job in jobs:
-        found = _run(ui, job, trace, show, shows=not as_json and board is None)
+        found = _run(ui, job, asked.trace, asked.show, shows=not asked.as_json and board is None)
         runs += found
         ran |= {words: bool(result.row["expected"]) for result in found if (words := job.words(result.row))}
         if board is not None:
@@ -154,9 +123,9 @@ def command(
             _show_unexpected(ui, job.origin.scenario, found)
     if board is not None:
         board.legend()
-    _keep(ui, runs, ran, junit_xml)
+    _keep(ui, runs, ran, asked.junit_xml)
     code = exits.worst(exits.of_row(result.row) for result in runs)
-    if as_json:
+    if asked.as_json:
         shown = [single.as_json(result) for result in runs]
         ui.json({"schema_version": RUN_VERSION, "runs": shown, "exit_code": code})
     return code
@@ -170,35 +139,24 @@ class _Job:
     origin: Recording
     modes: Sequence[Mode]
     seed: int | None
-    rules: dict[str, str]
-    settings: dict[str, Value]
+    rules: Mapping[str, str]
+    settings: Mapping[str, Value]
     strict: bool
 
     @classmethod
-    def of(
-        cls,
-        word: str | None,
-        plan: Path | None,
-        mode: str | None,
-        seed: int | None,
-        rules: dict[str, str],
-        settings: dict[str, Value],
-        *,
-        all_modes: bool = False,
-        strict: bool,
-        release: Release | None = None,
-        without: tuple[str, ...] = (),
-        partition: str | None = None,
-    ) -> _Job:
+    def of(cls, word: str | None, asked: Options) -> _Job:
         """Read the scenario or recorded run, and check the modes."""
         from scenarios.format import selection
 
-        origin = _origin(word, plan, settings, strict=strict, release=release, without=without)
-        origin = replace(origin, scenario=selection.showing(origin.scenario, partition))
+        given = values.settings(asked.settings)
+        settings = {**asked.cluster.settings(given), **given}
+        origin = _origin(word, asked, settings)
+        origin = replace(origin, scenario=selection.showing(origin.scenario, asked.partition))
+        mode = asked.mode if asked.all_modes else asked.cluster.modes(asked.mode)
         names = mode.split(",") if mode is not None else ()
         own = [origin.mode] if origin.mode is not None else ()
-        modes = selection.modes(origin.scenario, names, everyone=all_modes, own=own)
-        return cls(None if plan else word, origin, modes, seed, rules, settings, strict)
+        modes = selection.modes(origin.scenario, names, everyone=asked.all_modes, own=own)
+        return cls(None if asked.plan else word, origin, modes, asked.seed, asked.rules, settings, asked.strict)
 
     def words(self, row: Row) -> remembered.Words:
         """One of its runs as words for --last-failed; empty for a recorded run."""
@@ -221,13 +179,7 @@ def _last_failed(ui: Ui, names: Sequence[str]) -> list[_Job]:
     for words in remembered.read():
         try:
             given = command.make_context("run", list(words), obj=ui).params
-            job = _Job.of(
-                words[0],
-                None,
-                *(given[name] for name in ("mode", "seed", "rules", "settings")),
-                strict=given["strict"],
-                without=given["without_faults"],
-            )
+            job = _Job.of(words[0], request_of(Options, given))
         except (UserError, click.ClickException) as error:
             ui.note(f"not run again: {shlex.join(words)}: {error}")
             continue
@@ -305,33 +257,26 @@ def _write_page(ui: Ui, file: Path, case: Case) -> None:
     ui.note(f"Open {file} in a browser")
 
 
-def _origin(
-    word: str | None,
-    plan: Path | None,
-    settings: dict[str, Value],
-    *,
-    strict: bool,
-    release: Release | None,
-    without: tuple[str, ...],
-) -> Recording:
+def _origin(word: str | None, asked: Options, settings: Mapping[str, Value]) -> Recording:
     """The scenario or recorded run, with settings overridden."""
     from scenarios.format import selection
     from scenarios.single import recording
 
-    if without and plan is not None:
+    if asked.without_faults and asked.plan is not None:
         raise InputError("a recorded run has its own faults: --without-fault goes without --plan")
-    if plan is None:
+    if asked.plan is None:
         if word is None:
             raise InputError("name a scenario, or a recorded run: --plan FILE")
-        scenario = selection.scenario(word, settings, strict=strict, release=release, without=without)
+        release, without = asked.cluster.release, asked.without_faults
+        scenario = selection.scenario(word, settings, strict=asked.strict, release=release, without=without)
         return recording.Recording(scenario)
-    named = None if word is None else selection.scenario(word, settings, strict=strict)
-    found = recording.read(plan, named)
+    named = None if word is None else selection.scenario(word, settings, strict=asked.strict)
+    found = recording.read(asked.plan, named)
     if found.mode is None:
         return found
     selection.check_settings(found.scenario, settings)
     scenario = found.scenario.with_settings(settings)
-    return replace(found, scenario=replace(scenario, strict=scenario.strict or strict))
+    return replace(found, scenario=replace(scenario, strict=scenario.strict or asked.strict))
 
 
 def _as_recorded(origin: Recording) -> tuple[object, ...]:

@@ -2,51 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from highwater.cli import options
-from highwater.cli.options import PATH, Command, one_run_options
+from highwater.cli.options import Command, takes
+from highwater.option import Option
+from highwater.requests import ShownRequest, budget, kind_option
 from reports import starts
 from scenarios import own_files
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
-    from highwater.requests import RunRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ShownRequest):
+    """The options of the command."""
+
+    against: Annotated[
+        str | None, Option(metavar="MODE|RULE=VALUE", help="Show the same seed in another mode, or with another rule.")
+    ] = None
+    kind: Annotated[str | None, kind_option("The violation to explain; by default the first.")] = None
+    everything: Annotated[bool, Option("--all", help="All sentences of the story, not only the most important.")] = (
+        False
+    )
+    budget_s: Annotated[float, budget("10s", "For the point of no return.")] = 10
+    output: Annotated[Path | None, Option(metavar="FILE", help="[default: SCENARIO-MODE-SEED.html here]")] = None
 
 
 @click.command("show", cls=Command)
-@one_run_options
-@click.option("--against", metavar="MODE|RULE=VALUE", help="Show the same seed in another mode, or with another rule.")
-@click.option("--kind", metavar="KIND", help="The violation to explain; by default the first.")
-@click.option("--all", "everything", is_flag=True, help="All sentences of the story, not only the most important.")
-@click.option("--budget", metavar="TIME", default="10s", show_default=True, help="For the point of no return.")
-@click.option("--output", metavar="FILE", type=PATH, help="[default: SCENARIO-MODE-SEED.html here]")
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    asked: RunRequest,
-    against: str | None,
-    kind: str | None,
-    everything: bool,
-    budget: str,
-    output: Path | None,
-) -> None:
+def command(ui: Ui, asked: Options) -> None:
     """Write one run as an HTML page: every step with logs, ISR, ELR and messages in flight, and the story beside it."""
     from reports.evidence import narrative
     from reports.film.film import compared, of_cases
     from reports.film.page import page
     from scenarios.shrinking.case import Case
 
-    limit = options.duration("--budget", budget)
     run, chosen = asked.one()
     ui.caution(run.warnings)
-    cases = compared(Case(run.scenario, chosen, run.seed, run.rules), against)
-    file = output or Path(f"{run.name(chosen)}.html")
+    cases = compared(Case(run.scenario, chosen, run.seed, run.rules), asked.against)
+    file = asked.output or Path(f"{run.name(chosen)}.html")
     starts.check_file("--output", file, starts.FILM)
-    films = of_cases(cases, kind, None if everything else narrative.SENTENCES, limit)
+    films = of_cases(cases, asked.kind, None if asked.everything else narrative.SENTENCES, asked.budget_s)
     for one in films:
         options.check_shown(run.scenario, one.observed.result)
     own_files.write(file, page(films), starts.FILM)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
 
-from highwater.cli import options, outcome
-from highwater.cli.options import Command, evidence_options, failed_run_options, keep_cluster_option
+from highwater.cli import outcome
+from highwater.cli.options import Command, takes
+from highwater.requests import AsJson, ShrinkRequest, evidence_folder
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
 from sim import exit_codes
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from highwater.cli.console import Ui
-    from highwater.requests import RunRequest
     from scenarios.shrinking.case import Case
 
 SHRINK_VERSION: Final = 1
@@ -27,22 +28,18 @@ NOTE_SECONDS: Final = 2
 """Seconds between two progress notes."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(ShrinkRequest):
+    """The options of the command."""
+
+    output: Annotated[Path | None, evidence_folder("shrunk")] = None
+    as_json: AsJson = False
+
+
 @click.command("shrink", cls=Command)
-@failed_run_options("Shrink")
-@click.option("--kind", metavar="KIND", help="The violation to keep; by default the first inside the promise.")
-@click.option("--budget", metavar="TIME", default="30s", show_default=True, help="Time limit, as 30s or 2m.")
-@keep_cluster_option
-@evidence_options("shrunk")
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    asked: RunRequest,
-    kind: str | None,
-    budget: str,
-    keeps_cluster: bool,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def command(ui: Ui, asked: Options) -> None:
     """Shrink a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
     Leaves out faults, batches, settings and brokers, and rounds times, as long as the same kind of violation stays on
@@ -50,20 +47,22 @@ def command(
     """
     from reports.evidence import shrunk_run
 
-    seconds = options.duration("--budget", budget)
     origin, chosen = asked.one()
     ui.caution(origin.warnings)
-    place = origin.place(output, origin.seed, chosen.name, shrunk_run.PART)
+    place = origin.place(asked.output, origin.seed, chosen.name, shrunk_run.PART)
     evidence.check(place)
     found, took = shrunk_run.shrunk(
-        shrunk_run.failed_run(origin, chosen, keeps_cluster=keeps_cluster), kind, seconds, progress(ui)
+        shrunk_run.failed_run(origin, chosen, keeps_cluster=asked.keeps_cluster),
+        asked.kind,
+        asked.budget_s,
+        progress(ui),
     )
     evidence.prepare(place)
     case = shrunk_run.as_found(found, place.path / evidence.PLAN)
     result = case.run(trace=True)
     script, unscripted = shrunk_run.script(found)
     evidence.write(place, case.scenario, result, script=script)
-    if as_json:
+    if asked.as_json:
         head = {"schema_version": SHRINK_VERSION, **shrunk_run.as_json(found), "folder": str(place.path)}
         ui.json({**head, "scenario": script or None, **single.as_json(result), "exit_code": exit_codes.EXPECTED})
         return

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
-from highwater.cli import options
+from highwater import values
 from highwater.cli.campaign import PROCESSES_MAX, read_conf
-from highwater.cli.cluster import cluster_options, tell
-from highwater.cli.options import Command, grid_option, json_option, rule_list_option, strict_option, without_option
-from highwater.requests import SweepRequest, seed_range
+from highwater.cli.cluster import tell
+from highwater.cli.options import Command, takes
+from highwater.option import Option
+from highwater.requests import AsJson, SweepRequest, seed_option
 from reports.document.blocks import Line, Table
 from reports.formatting import percent
 from scenarios import plugged
@@ -22,14 +25,10 @@ from sim.errors import InputError
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from highwater.cli.console import Ui
     from reports.document.blocks import Block
-    from scenarios.properties.cluster import Cluster
     from scenarios.sweep.driver import Backend
     from scenarios.sweep.folder import Folder
-    from sim.config import Value
 
 LOCAL_TASK_SECONDS: Final = 3.0
 CLUSTER_TASK_SECONDS: Final = 10.0
@@ -42,80 +41,59 @@ SHOWN_FAILURES: Final = 10
 """Replay commands to show, at most; rows hold all of them."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(SweepRequest):
+    """The options of the command."""
+
+    seed: Annotated[int | None, seed_option("This seed alone.", before="output")] = None
+    local: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            type=click.IntRange(1, PROCESSES_MAX),
+            before="blows",
+            help="Use N processes of this machine, no Spark.",
+        ),
+    ] = None
+    master: Annotated[
+        str | None,
+        Option(metavar="URL", before="blows", help="Spark master; by default that of the session, or local[*]."),
+    ] = None
+    conf: Annotated[
+        Sequence[str], Option(metavar="KEY=VALUE", multiple=True, before="blows", help="Spark setting.")
+    ] = ()
+    chunks: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            type=click.IntRange(1, CHUNKS_MAX),
+            before="blows",
+            help="Tasks of each wave; by default calibrated.",
+        ),
+    ] = None
+    task_seconds: Annotated[
+        float | None,
+        Option(
+            metavar="S",
+            type=float,
+            before="blows",
+            help="Target seconds of a task: by default 3 here, 10 on a cluster.",
+        ),
+    ] = None
+    no_reuse: Annotated[
+        bool, Option(before="reuse", help="Run each seed in each mode, even if it cannot differ from an earlier mode.")
+    ] = False
+    mixed_builds: Annotated[
+        bool, Option(before="rules", help="Allow Spark workers with another build (plain or compiled).")
+    ] = False
+    brief: Annotated[bool, Option(help="Print only the comparison of the modes.")] = False
+    as_json: AsJson = False
+
+
 @click.command("sweep", cls=Command)
-@click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
-@click.option("--modes", "--mode", metavar="A,B", help="Modes to run; by default those of each scenario's [expect].")
-@options.all_modes_option
-@click.option("--seeds", metavar="A..B|N", help="Seeds from A to B, B excluded, or N seeds from 0 on; decimal or 0x.")
-@click.option("--seed", metavar="N", callback=options.read_seed, help="This seed alone.")
-@click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; also s3a://...")
-@click.option(
-    "--local", metavar="N", type=click.IntRange(1, PROCESSES_MAX), help="Use N processes of this machine, no Spark."
-)
-@click.option("--master", metavar="URL", help="Spark master; by default that of the session, or local[*].")
-@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting.")
-@click.option(
-    "--chunks", metavar="N", type=click.IntRange(1, CHUNKS_MAX), help="Tasks of each wave; by default calibrated."
-)
-@click.option(
-    "--task-seconds",
-    metavar="S",
-    type=float,
-    help="Target seconds of a task: by default 3 here, 10 on a cluster.",
-)
-@click.option(
-    "--blows",
-    metavar="N",
-    type=int,
-    default=0,
-    help="Continue a run N times after its early warnings, with drawn faults.",
-)
-@click.option(
-    "--no-reuse", is_flag=True, help="Run each seed in each mode, even if it cannot differ from an earlier mode."
-)
-@click.option(
-    "--reuse", metavar="DIR", help="Take rows over from this sweep's folder, where its modes have the same history."
-)
-@click.option(
-    "--until",
-    metavar="RULE,...",
-    help="Stop before the last seed: committed-loss=20 runs, inside=5, width=0.1% of all intervals, or 8h.",
-)
-@click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
-@rule_list_option
-@grid_option
-@without_option
-@cluster_options
-@strict_option
-@click.option("--brief", is_flag=True, help="Print only the comparison of the modes.")
-@json_option
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    scenarios: tuple[str, ...],
-    modes: str | None,
-    all_modes: bool,
-    seeds: str | None,
-    seed: int | None,
-    output: str,
-    local: int | None,
-    master: str | None,
-    conf: tuple[str, ...],
-    chunks: int | None,
-    task_seconds: float | None,
-    blows: int,
-    no_reuse: bool,
-    reuse: str | None,
-    until: str | None,
-    mixed_builds: bool,
-    rules: dict[str, tuple[str, ...]],
-    settings: dict[str, tuple[Value, ...]],
-    without_faults: tuple[str, ...],
-    cluster: Cluster,
-    strict: bool,
-    brief: bool,
-    as_json: bool,
-) -> int:
+def command(ui: Ui, asked: Options) -> int:
     """Run a range of seeds of each SCENARIO; the same command resumes a sweep that was stopped.
 
     Where --set or --rule names several values (--set min.insync.replicas=1,2), each seed runs at every combination of
@@ -125,54 +103,41 @@ def command(
     from scenarios.single.rows import ROWS_VERSION
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
-    from scenarios.sweep.stop_rules import parse
     from scenarios.sweep.store import Store
 
-    if (seeds is None) == (seed is None):
+    if (asked.seeds is None) == (asked.seed is None):
         raise InputError("a sweep needs --seeds, as in --seeds 0..1000 or --seeds 1000, or one --seed")
-    chosen = range(seed, seed + 1) if seed is not None else seed_range(str(seeds))
-    if seeds is not None and ".." not in seeds:
-        ui.note(f"--seeds {seeds}: {counted(len(chosen), 'seed')}, 0..{chosen.stop}; --seed {seeds} is that seed alone")
-    rules_to_stop = None if until is None else parse(until.split(","))
-    modes = modes if all_modes else cluster.modes(modes)
-    named = () if modes is None else modes.split(",")
-    given = {key: values[0] for key, values in settings.items()}
-    settings = {**{key: (value,) for key, value in cluster.settings(given).items()}, **settings}
-    fixed = {name: values[0] for name, values in rules.items() if len(values) == 1}
-    varied = {name: values for name, values in rules.items() if len(values) > 1}
-    asked = SweepRequest(
-        scenarios,
-        chosen,
-        named,
-        all_modes,
-        fixed,
-        settings,
-        strict,
-        blows,
-        cluster.release,
-        not no_reuse,
-        without_faults,
-        varied,
-    )
+    if asked.seed is not None:
+        asked = replace(asked, seeds=range(asked.seed, asked.seed + 1))
+    elif ".." not in str(asked.seeds):
+        count = len(values.seed_range(asked.seeds))
+        ui.note(f"--seeds {asked.seeds}: {counted(count, 'seed')}, 0..{count}; --seed {asked.seeds} is that seed alone")
+    rules_to_stop = asked.stop_rules()
+    if asked.no_reuse:
+        if asked.reuse is not True:
+            raise InputError("--reuse and --no-reuse exclude each other")
+        asked = replace(asked, reuse=False)
     sweep = asked.sweep()
-    tell(ui, cluster, given, sweep.scenarios, (mode for modes_of in sweep.modes.values() for mode in modes_of))
-    spark_conf = read_conf(conf)
-    backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds, title=sweep.title)
+    modes = (mode for modes_of in sweep.modes.values() for mode in modes_of)
+    given = {key: found[0] for key, found in values.setting_lists(asked.settings).items()}
+    tell(ui, asked.cluster, given, sweep.scenarios, modes)
+    conf = read_conf(asked.conf)
+    backend = _backend(asked, conf, sweep.title)
     cores = os.cpu_count()
-    if local is not None and cores is not None and local > cores:
-        ui.note(f"--local {local}: this machine has {cores} cores, and more processes than that make a sweep slower")
-    if reuse is not None and no_reuse:
-        raise InputError("--reuse and --no-reuse exclude each other")
-    source = None if reuse is None else Store(open_folder(reuse, spark_conf))
-    folder = open_folder(output, spark_conf)
-    length = _task_seconds(task_seconds, master)
+    if asked.local is not None and cores is not None and asked.local > cores:
+        ui.note(
+            f"--local {asked.local}: this machine has {cores} cores, and more processes than that make a sweep slower"
+        )
+    source = None if isinstance(asked.reuse, bool) else Store(open_folder(str(asked.reuse), conf))
+    folder = open_folder(str(asked.output), conf)
+    length = _task_seconds(asked.task_seconds, asked.master)
     try:
         with sweep_progress(ui) as progress:
             summary = run_sweep(
                 sweep,
                 folder,
                 backend,
-                chunks=chunks,
+                chunks=asked.chunks,
                 task_seconds=length,
                 report=progress,
                 note=ui.note,
@@ -182,9 +147,9 @@ def command(
     except Interrupted:
         ui.warn(f"interrupted: {RESUME}")
         return exit_codes.INTERRUPTED
-    if as_json:
+    if asked.as_json:
         ui.json({"schema_version": ROWS_VERSION, **summary})
-    elif brief:
+    elif asked.brief:
         ui.lines([*_answer(ui, folder, summary), *_errors(summary)])
     else:
         ui.lines(_answer(ui, folder, summary))
@@ -205,16 +170,16 @@ def _task_seconds(given: float | None, master: str | None) -> float:
     return given
 
 
-def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mixed_builds: bool, title: str) -> Backend:
-    if local is None:
+def _backend(asked: Options, conf: dict[str, str], title: str) -> Backend:
+    if asked.local is None:
         from scenarios.sweep.spark import SparkBackend
 
-        return SparkBackend(master, conf, mixed_builds=mixed_builds, title=title)
-    if master is not None or conf or mixed_builds:
+        return SparkBackend(asked.master, conf, mixed_builds=asked.mixed_builds, title=title)
+    if asked.master is not None or conf or asked.mixed_builds:
         raise InputError("--local excludes Spark's options --master, --conf and --mixed-builds")
     from scenarios.sweep.local import LocalBackend
 
-    return LocalBackend(local)
+    return LocalBackend(asked.local)
 
 
 def _answer(ui: Ui, folder: Folder, summary: dict[str, Any]) -> Iterator[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
 
-from highwater.cli.options import Command, json_option, kind_option, store_options
+from highwater.cli.options import Command, takes
 from highwater.cli.progress import duration
+from highwater.option import Option
+from highwater.requests import PROCESSES, AsJson, Kind, StoreRequest
 from reports.document.blocks import Heading, Line, Table
 from sim import exit_codes
 
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from highwater.cli.console import Ui
-    from highwater.requests import StoreRequest
     from reports.document.blocks import Block
     from reports.evidence.triage import Bucket, Triage
 
@@ -26,29 +28,26 @@ NOTE: Final = "looked at {} of {} failures"
 SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(StoreRequest):
+    """The options of the command."""
+
+    kind: Kind = None
+    most: Annotated[
+        int, Option(metavar="N", type=click.IntRange(1), default=200, show_default=True, help="Failures to examine.")
+    ] = 200
+    all_but_known: Annotated[
+        bool, Option(help="Skip failures that a finding of FINDINGS.md explains; N counts the others.")
+    ] = False
+    blows: Annotated[bool, Option(help="Examine runs with blows, in place of those of seeds.")] = False
+    local: Annotated[int, Option(metavar="N", type=PROCESSES, help="Use N processes of this machine.")] = 1
+    as_json: AsJson = False
+
+
 @click.command("triage", cls=Command)
-@store_options
-@kind_option
-@click.option(
-    "--most", metavar="N", type=click.IntRange(1), default=200, show_default=True, help="Failures to examine."
-)
-@click.option(
-    "--all-but-known", is_flag=True, help="Skip failures that a finding of FINDINGS.md explains; N counts the others."
-)
-@click.option("--blows", is_flag=True, help="Examine runs with blows, in place of those of seeds.")
-@click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, help="Use N processes of this machine.")
-@json_option
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    asked: StoreRequest,
-    kind: str | None,
-    most: int,
-    all_but_known: bool,
-    blows: bool,
-    local: int,
-    as_json: bool,
-) -> int:
+def command(ui: Ui, asked: Options) -> int:
     """Group the failures of a sweep by cause: the single repairs that cure them.
 
     Each bucket comes with what you can do: a setting that prevents it, or the first release with the repair. With more
@@ -60,10 +59,18 @@ def command(
     from scenarios.sweep.store import Runs
 
     store = asked.store()
-    store.runs = Runs.BLOWS if blows else Runs.SEEDS
+    store.runs = Runs.BLOWS if asked.blows else Runs.SEEDS
     tell, tell_shrunk = progress(ui), progress(ui, SHRINKS)
     try:
-        found = triage.triage(store, most, kind, local, all_but_known=all_but_known, tell=tell, tell_shrunk=tell_shrunk)
+        found = triage.triage(
+            store,
+            asked.most,
+            asked.kind,
+            asked.local,
+            all_but_known=asked.all_but_known,
+            tell=tell,
+            tell_shrunk=tell_shrunk,
+        )
     except triage.NoFailureError as error:
         shortcomings, errors = store.shortcomings(), error_groups.of_store(store)
         if not shortcomings and not errors:
@@ -75,11 +82,11 @@ def command(
     errors = error_groups.of_store(store)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
-    if as_json:
+    if asked.as_json:
         told = [group.to_json() for group in errors]
         ui.json({**triage.as_json(found), "errors": told, "shortcomings": shortcomings})
     else:
-        ui.show(_blocks(found, error_groups.told(errors), asked.folder, several=len(store.sweep.scenarios) > 1))
+        ui.show(_blocks(found, error_groups.told(errors), str(asked.folder), several=len(store.sweep.scenarios) > 1))
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 

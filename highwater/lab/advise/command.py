@@ -16,8 +16,9 @@ from click.core import ParameterSource
 
 from highwater.cli.campaign import campaign_options
 from highwater.cli.cluster import cluster_options, ignored
-from highwater.cli.options import PATH, Command, duration, json_option
+from highwater.cli.options import PATH, Command, json_option
 from highwater.lab.advise import losses
+from highwater.values import duration
 from reports.document.blocks import Heading, Line, Table, Text
 from reports.formatting import percent
 from scenarios import own_files, plugged

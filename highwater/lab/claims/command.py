@@ -8,7 +8,7 @@ import click
 
 from highwater.cli.campaign import campaign_options
 from highwater.cli.options import Command, json_option
-from highwater.requests import seed_range
+from highwater.values import seed_range
 from reports.document.blocks import Heading, Line, Table
 from scenarios import plugged
 from sim import exit_codes

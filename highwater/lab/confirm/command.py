@@ -2,82 +2,54 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import PATH, Command, F, json_option, rule_option, set_option
-from highwater.lab.confirm.request import ATTEMPTS, LIMIT_SECONDS, PACE, ConfirmRequest, outcome_text
+from highwater.cli.options import Command, takes
+from highwater.lab.confirm.request import ConfirmRequest, outcome_text
+from highwater.requests import AsJson
 from reports import exits
 from reports.document.blocks import Table
 from sim import exit_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from highwater.cli.console import Ui
     from highwater.lab.confirm.request import Confirmation
-    from sim.config import Value
 
 CONFIRM_VERSION: Final = 1
 
 
-def _number(name: str, metavar: str, most: int, default: int, text: str, least: int = 1) -> Callable[[F], F]:
-    kind = click.IntRange(least, most)
-    return click.option(name, metavar=metavar, type=kind, default=default, show_default=True, help=text)
+@dataclass(frozen=True, kw_only=True)
+class Options(ConfirmRequest):
+    """The options of the command."""
+
+    as_json: AsJson = False
 
 
 @click.command("confirm", cls=Command)
-@click.argument("scenario")
-@click.option("--kafka", metavar="RELEASE|DIR", required=True, help="A release, or a folder with Kafka's libraries.")
-@click.option("--mode", metavar="MODE", help="Mode of the simulation; by default that of the release.")
-@rule_option
-@set_option
-@click.option("--keep", metavar="DIR", type=PATH, help="Keep logs and data of the brokers.")
-@_number("--repeat", "N", 1000, 1, "Real runs.")
-@_number("--limit", "SECONDS", 3600, LIMIT_SECONDS, "Time limit of an attempt.", least=10)
-@_number(
-    "--attempts",
-    "N",
-    20,
-    ATTEMPTS,
-    "Make up to N attempts, each on a fresh cluster, if brokers were not brought to the story or differ.",
-)
-@_number("--pace", "N", 20, PACE, "Scenario seconds per real second; starts of JVMs are not faster.")
-@json_option
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    scenario: str,
-    kafka: str,
-    mode: str | None,
-    rules: dict[str, str],
-    settings: dict[str, Value],
-    keep: Path | None,
-    repeat: int,
-    limit: int,
-    attempts: int,
-    pace: int,
-    as_json: bool,
-) -> int:
+def command(ui: Ui, asked: Options) -> int:
     """Run SCENARIO (a name or a .toml file) on real brokers, and compare with the simulation.
 
     Exit 0 when both agree, 1 when two attempts show the same difference, 3 when the expected steps did not occur or
     the attempts disagree.
     """
-    request = ConfirmRequest(scenario, kafka, mode, rules, settings, keep, repeat, limit, attempts, pace)
-    asked = request.prepare(ui.note)
+    confirmation = asked.prepare(ui.note)
     runs = []
-    for number in range(1, repeat + 1):
-        runs.append(asked.run(number))
-        if not as_json:
-            _show(ui, asked, runs[-1], number)
+    for number in range(1, asked.repeat + 1):
+        runs.append(confirmation.run(number))
+        if not asked.as_json:
+            _show(ui, confirmation, runs[-1], number)
     code = exits.worst(run["exit_code"] for run in runs)
-    if as_json:
-        found = asked.found
-        told = {"scenario": asked.scenario.name, "scenario_hash": asked.scenario.scenario_hash()}
-        told |= {"kafka": found.name, "source": found.source, "mode": asked.mode.name}
+    if asked.as_json:
+        found = confirmation.found
+        told = {"scenario": confirmation.scenario.name, "scenario_hash": confirmation.scenario.scenario_hash()}
+        told |= {"kafka": found.name, "source": found.source, "mode": confirmation.mode.name}
         ui.json({"schema_version": CONFIRM_VERSION, **told, "runs": runs, "exit_code": code})
     return code
 

@@ -8,14 +8,19 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import accumulate, permutations
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import click
+
+from highwater.option import Argument, Option
+from highwater.requests import Rules, Settings
+from highwater.values import settings as checked_settings
 from sim import exit_codes
 from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from highwater.lab.confirm.comparison import ComparedItem
     from highwater.lab.confirm.milestones import Disks
@@ -37,31 +42,39 @@ _SEEDS: Final = 4
 """Seeds whose latencies are tried to find whether timing decides."""
 
 
-@dataclass(frozen=True, slots=True)
+def _count(most: int, default: int, help: str, *, least: int = 1, metavar: str = "N") -> Option:  # noqa: A002
+    kind = click.IntRange(least, most)
+    return Option(metavar=metavar, type=kind, default=default, show_default=True, help=help)
+
+
+@dataclass(frozen=True)
 class ConfirmRequest:
-    """A request to perform a scenario on real brokers.
+    """A request to perform a scenario on real brokers; without a mode, in the release's mode and rules."""
 
-    Attributes:
-        scenario: a name or file.
-        kafka: a release, or a folder with Kafka's libraries.
-        mode: mode of the simulation; None: the release's mode and rules. `rules` are overridden in it.
-        keep: folder in which to keep the brokers' logs and data; None: remove them.
-        repeat: number of real runs.
-        limit_s: time limit of an attempt.
-        attempts: maximum number of attempts, each on a new cluster.
-        pace: seconds of the scenario per real second.
-    """
-
-    scenario: str
-    kafka: str
-    mode: str | None = None
-    rules: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Value] = field(default_factory=dict)
-    keep: Path | None = None
-    repeat: int = 1
-    limit_s: int = LIMIT_SECONDS
-    attempts: int = ATTEMPTS
-    pace: int = PACE
+    scenario: Annotated[str, Argument(completes="scenarios")]
+    kafka: Annotated[
+        str, Option(metavar="RELEASE|DIR", required=True, help="A release, or a folder with Kafka's libraries.")
+    ]
+    mode: Annotated[
+        str | None,
+        Option(metavar="MODE", completes="modes", help="Mode of the simulation; by default that of the release."),
+    ] = None
+    rules: Rules = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    keep: Annotated[Path | None, Option(metavar="DIR", help="Keep logs and data of the brokers.")] = None
+    repeat: Annotated[int, _count(1000, 1, "Real runs.")] = 1
+    limit: Annotated[int, _count(3600, LIMIT_SECONDS, "Time limit of an attempt.", least=10, metavar="SECONDS")] = (
+        LIMIT_SECONDS
+    )
+    attempts: Annotated[
+        int,
+        _count(
+            20,
+            ATTEMPTS,
+            "Make up to N attempts, each on a fresh cluster, if brokers were not brought to the story or differ.",
+        ),
+    ] = ATTEMPTS
+    pace: Annotated[int, _count(20, PACE, "Scenario seconds per real second; starts of JVMs are not faster.")] = PACE
 
     def prepare(self, note: Callable[[str], None]) -> Confirmation:
         """Simulate the scenario, and find the release; `note` is called with notes for the user.
@@ -75,7 +88,7 @@ class ConfirmRequest:
         from scenarios.single.run import run
         from scenarios.single.script import RulesInForce
 
-        scenario = selection.scenario(self.scenario, self.settings)
+        scenario = selection.scenario(self.scenario, checked_settings(self.settings))
         if scenario.drawn or not scenario.script:
             raise InputError(
                 f"{scenario.name} has no script: drawn scenarios cannot be acted out (see 'highwater shrink')"
@@ -190,7 +203,7 @@ class Confirmation:
         used: tuple[list[int], list[int]] = ([], [])
         with closing(JavaProcesses(keep)) as processes:
             actor = script_runner.Actor(
-                self.scenario, self.force, self.found, processes, self.request.limit_s, self.note, pace, actions.ACTIONS
+                self.scenario, self.force, self.found, processes, self.request.limit, self.note, pace, actions.ACTIONS
             )
             try:
                 acted = actor.act(reached, end)

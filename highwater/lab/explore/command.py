@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import PATH, Command, duration, json_option, rule_option, strict_option
+from highwater.cli.options import PATH, Command, json_option, option_of
 from highwater.lab.explore.modes.subject import KRAFT, STATES_MAX, WALK_EVENTS, ZOOKEEPER, subject_of
+from highwater.requests import Rules, Strict
+from highwater.values import duration
 from reports import starts
 from reports.document.blocks import Line, Table
 from scenarios import own_files
@@ -38,8 +40,8 @@ def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable
 
 @click.command("explore", cls=Command)
 @click.option("--mode", metavar="MODE", default="elr-4.3", show_default=True, help="Mode of brokers and controller.")
-@rule_option
-@strict_option
+@option_of("rules", Rules)
+@option_of("strict", Strict)
 @_bound("records", "Records that are sent.")
 @_bound("losses", "Ends of a process that lose records.")
 @_bound("stops", "Ends of a process that lose nothing.")

@@ -41,7 +41,7 @@ def lacking(kafka: str) -> str:
 
 def act(script: Path, kafka: str, mode: str, rules: Mapping[str, str], note: Callable[[str], None]) -> dict[str, str]:
     """Make one run on real brokers; raises InputError if they cannot perform the script."""
-    request = ConfirmRequest(str(script), kafka, mode, rules, limit_s=LIMIT_S)
+    request = ConfirmRequest(str(script), kafka, mode, rules, limit=LIMIT_S)
     return outcome(request.prepare(note).run(1))
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from highwater.cli import options
 from highwater.cli.options import PATH, Command, json_option
+from highwater.values import duration
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(
     from highwater.lab.hunt.hunter import as_json as hunt_as_json
     from highwater.lab.hunt.hunter import defects, new_causes
 
-    limit_s = options.duration("--for", limit)
+    limit_s = duration("--for", limit)
     chosen = [] if scenarios is None else scenarios.split(",")
     asked = request.HuntRequest(kafka, output, hide, chosen, seed, repeat, local)
     with asked.prepare(ui.note) as hunt:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from highwater.cli import options
 from highwater.cli.options import PATH, Command
+from highwater.values import duration
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(
     from highwater.lab.review.review import check, review
     from scenarios.format import catalogue
 
-    limit_s = options.duration("--budget", budget)
+    limit_s = duration("--budget", budget)
     chosen, base = catalogue.mode(mode), catalogue.mode(against)
     named = [] if scenarios is None else scenarios.split(",")
     for name in named:

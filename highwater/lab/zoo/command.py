@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli.campaign import campaign_options
-from highwater.cli.options import SuggestingGroup, duration, json_option, read_rules, set_option
+from highwater.cli.options import SuggestingGroup, json_option, option_of
+from highwater.requests import Settings
+from highwater.values import duration, rule_words
 from reports.document.blocks import Heading, Line, Table, Text
 from scenarios.version import PLAIN, build
 from sim import exit_codes
@@ -133,11 +135,11 @@ def _target(chosen: Target) -> Iterator[Block]:
     "repairs",
     metavar="RULE=VALUE",
     multiple=True,
-    callback=read_rules,
+    callback=lambda _ctx, _param, pairs: rule_words(pairs),
     help="Hunt what this value of a rule repairs in --mode, with runs.",
 )
 @click.option("--mode", metavar="NAME", default="", help="The mode that --repair repairs.")
-@set_option
+@option_of("settings", Settings)
 @click.option("--seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
 @campaign_options("Keep the results of ranges, so that the same command resumes.")
 @click.option(
@@ -181,7 +183,7 @@ def hunt(
     missed mark does not change the exit code.
     """
     from highwater.lab.zoo.hunt import hunts, replay
-    from highwater.requests import seed_range
+    from highwater.values import seed_range
 
     needs_runs = bool(scenario or repairs or blows or at_difference)
     if method == "walks" and needs_runs:
@@ -249,7 +251,7 @@ def count(ui: Ui, /, scenarios: tuple[str, ...], seeds: str, form: str, as_json:
     """
     from highwater.lab.zoo.census import census
     from highwater.lab.zoo.census import scenarios as hunted_in
-    from highwater.requests import seed_range
+    from highwater.values import seed_range
     from scenarios.format.catalogue import load
     from sim.protocol.mutants import MUTANTS
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from faults.plan import Plan
-from highwater import requests
+from highwater import values
 from scenarios.format import catalogue, selection
 from scenarios.format.scenario import Recorded
 from sim.config import NEVER
@@ -17,21 +17,21 @@ from tests import named
     ("text", "seed"), [("0", 0), ("18446", 18446), ("0x1F", 31), ("007", 7), (f"{2**63 - 1}", 2**63 - 1)]
 )
 def test_seeds_are_decimal_or_hexadecimal(text: str, seed: int) -> None:
-    assert requests.seed(text) == seed
+    assert values.seed(text) == seed
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1_000", "1.5", "0x", "abc", str(2**63), "0b1", " 1"])
 def test_other_seeds_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="seed "):
-        requests.seed(text)
+        values.seed(text)
 
 
 def test_a_range_leaves_its_end_out() -> None:
-    assert requests.seed_range("0x10..20") == range(16, 20)
+    assert values.seed_range("0x10..20") == range(16, 20)
 
 
 def test_a_number_is_a_number_of_seeds() -> None:
-    assert requests.seed_range("5") == range(5)
+    assert values.seed_range("5") == range(5)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_number_is_a_number_of_seeds() -> None:
 )
 def test_bad_ranges_are_refused(text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        requests.seed_range(text)
+        values.seed_range(text)
 
 
 def test_settings_are_converted() -> None:

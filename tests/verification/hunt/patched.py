@@ -31,11 +31,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from highwater.cli.options import duration
 from highwater.lab.hunt import state as states
 from highwater.lab.hunt.hunter import ORACLE, changed_rules
 from highwater.lab.hunt.state import FINDING, State
 from highwater.lab.kafka import releases
+from highwater.values import duration
 from scenarios import own_files
 from scenarios.format.findings import recognised
 from scenarios.version import code_version
