@@ -391,6 +391,36 @@ def test_names_of_steps_stand_where_steps_are_declared() -> None:
     assert modules_with(names_of_steps_as_strings) == {}
 
 
+# Between Kafka's lines.
+
+
+def functions_with(name: str, attribute: str) -> set[str]:
+    """The functions of a module that read or set an attribute, by the names of module and function."""
+    functions = (node for node in ast.walk(tree(name)) if isinstance(node, ast.FunctionDef))
+    return {
+        f"{name.rpartition('.')[2]}.{function.name}"
+        for function in functions
+        if any(isinstance(node, ast.Attribute) and node.attr == attribute for node in ast.walk(function))
+    }
+
+
+def test_only_the_functions_of_decision_points_look_whether_there_are_plugins() -> None:
+    found = {one for name in FILES if name.startswith("sim.") for one in functions_with(name, "plugged")}
+    others = {one for one in found if not one.startswith("plugin_points.") and not one.endswith("_by_plugins")}
+    assert others == {"decisions.__init__"}
+    assert len(found) > len(others)
+
+
+def test_a_place_of_a_mutant_is_a_condition_but_where_it_changes_several_things() -> None:
+    found = {one for name in FILES if name.startswith("sim.protocol") for one in functions_with(name, "took")}
+    assert found == {
+        "followers._keep_former",
+        "followers._narrow_maximal_isr",
+        "isr.joining_without_fetch",
+        *(f"mutants.{name}" for name in ("__init__", "when", "differs", "note_append", "took")),
+    }
+
+
 # What would make runs differ, or files dangerous.
 
 FORBIDDEN_MODULES = {"time", "datetime", "uuid", "secrets", "math", "os", "threading", "asyncio", "socket", "logging"}

@@ -24,7 +24,7 @@ from sim.protocol.messages import (
     UpdateMetadataRequest,
 )
 from sim.protocol.modes import MODES
-from sim.protocol.mutants import MUTANTS, NO_MUTANT
+from sim.protocol.mutants import MUTANTS, NO_MUTANT, Mutation
 from sim.protocol.replica.become_follower import restarts_fetcher
 from sim.protocol.replica.followers import UNKNOWN_LEO
 from sim.protocol.replica.replica import Replica
@@ -409,6 +409,17 @@ def test_a_mutant_decides_otherwise(name: str) -> None:
     outcome, decide = scene(rules.override({"mutant": name}))
     assert outcome == wrong
     assert name in decide.mutants.differed
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_place_notes_that_it_was_executed_and_the_situations_in_which_the_mutant_differs(is_on: bool) -> None:
+    one, other = Mutation(is_on=is_on), Mutation(is_on=is_on)
+    seen: list[tuple[int, int]] = []
+    one.watch = lambda about, leo: seen.append((about, leo))
+    assert (one.when(False, 2, 5), other.keeps(False)) == (False, False)
+    assert (one.took, one.differed, other.took, other.differed) == (True, False, True, False)
+    assert (one.when(True, 2, 5), other.keeps(True)) == (is_on, not is_on)
+    assert (one.differed, other.differed, seen) == (True, True, [(2, 5)])
 
 
 @pytest.mark.parametrize("name", MUTANTS)
