@@ -39,7 +39,7 @@ PARAM_KINDS: Final[Mapping[str, str]] = {
     "other-topic": "a topic of the file other than the first",
     "dynamic": "settings of the topic that can change while brokers run",
 }
-"""Kind of a `Param` -> what it allows. `scenarios.format.schema.PARAMS` has their types."""
+"""Kind of a `Param` -> what it allows. `scenarios.format.values.PARAMS` has their types."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from sim.config import Value, flatten
+from faults.kinds.registry import KINDS
+from scenarios.format import fields, values
+from scenarios.format.values import Bounds, Check
 from sim.protocol.modes import mode as mode_named
 
 Repair = tuple[str, str]
@@ -42,6 +44,18 @@ unmarked-directories, a directory in use has no clean-shutdown marker, and the b
 """
 
 
+def folded(text: str) -> str:
+    """A paragraph in one line."""
+    return " ".join(text.split())
+
+
+Paragraph = Annotated[values.Words, Check(lambda text, _: folded(text))]
+
+
+def _fault(value: str, _: fields.Facts) -> str:
+    return value if value in GROUPS else fields.one_of(value, [*GROUPS, *KINDS], fields.FAULT_KIND)
+
+
 @dataclass(frozen=True, slots=True)
 class FaultsNeeded:
     """Faults without which a run does not show the finding.
@@ -51,8 +65,8 @@ class FaultsNeeded:
         least: least number of faults of these kinds together.
     """
 
-    kinds: tuple[str, ...]
-    least: int = 1
+    kinds: Annotated[tuple[Annotated[str, Check(_fault, [*GROUPS, *KINDS])], ...], Bounds(min_length=1)]
+    least: values.Positive = 1
 
     @property
     def all_kinds(self) -> frozenset[str]:
@@ -73,12 +87,12 @@ class HuntedIn:
         lossy_ends: most incarnations that may have ended with losses; None: any number.
     """
 
-    scenario: str
-    mode: str = "elr-4.3"
-    tier: int = 2
-    settings: Mapping[str, Value] = field(default_factory=dict)
-    also_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    lossy_ends: int | None = None
+    scenario: values.Name
+    mode: values.ModeName = "elr-4.3"
+    tier: Literal[1, 2] = 2
+    settings: values.Settings = field(default_factory=dict)
+    also_by: values.RuleValues = field(default_factory=dict)
+    lossy_ends: values.Natural | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +105,8 @@ class WalkedIn:
         strict: whether an early warning counts.
     """
 
-    mode: str = "elr-repaired"
-    bounds: Mapping[str, int] = field(default_factory=dict)
+    mode: values.ModeName = "elr-repaired"
+    bounds: Mapping[values.Name, values.Natural] = field(default_factory=dict)
     strict: bool = True
 
 
@@ -118,21 +132,27 @@ class FindingTable:
         walks: where walks hunt it; None: nowhere.
     """
 
-    number: int | None = None
-    of: str = ""
-    kinds: tuple[str, ...] = ()
+    number: values.Positive | None = None
+    of: values.Name = ""
+    kinds: tuple[values.Violation, ...] = ()
     any_kind: bool = False
     needs: tuple[FaultsNeeded, ...] = ()
-    repair: Mapping[str, str] = field(default_factory=dict)
-    also_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    not_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    contradicts: tuple[str, ...] = ()
-    kafka: tuple[str, ...] = ()
-    cause: str = ""
-    upstream: str = ""
-    text: str = ""
+    repair: values.RuleValue = field(default_factory=dict)
+    also_by: values.RuleValues = field(default_factory=dict)
+    not_by: values.RuleValues = field(default_factory=dict)
+    contradicts: tuple[values.Name, ...] = ()
+    kafka: tuple[Annotated[str, Bounds(pattern=r"^\w+#\w+$")], ...] = ()
+    cause: Paragraph = ""
+    upstream: Paragraph = ""
+    text: values.Words = ""
     hunt: HuntedIn | None = None
     walks: WalkedIn | None = None
+
+    @staticmethod
+    def check_table(table: Any) -> None:
+        """Check what keys demand of each other; raises ValueError."""
+        if table.number is None and not table.of:
+            raise ValueError("'number' is missing, its place among the findings, or 'of', the one with the same cause")
 
 
 def repair_of(table: FindingTable, broken_by: Mapping[str, Mapping[str, str]]) -> Repair | None:
@@ -151,30 +171,3 @@ def repair_of(table: FindingTable, broken_by: Mapping[str, Mapping[str, str]]) -
 def pairs(rules: Mapping[str, tuple[str, ...]]) -> tuple[Repair, ...]:
     """Rules with values, one pair for each value."""
     return tuple((rule, value) for rule, values in rules.items() for value in values)
-
-
-def folded(text: str) -> str:
-    """A paragraph in one line."""
-    return " ".join(text.split())
-
-
-def from_plain(data: Mapping[str, Any]) -> FindingTable:
-    """Read the table as TOML has it, or as a stored scenario has it; its content has been checked."""
-    given = dict(data)
-    for key in ("kinds", "contradicts", "kafka"):
-        given[key] = tuple(given.get(key, ()))
-    given["needs"] = tuple(FaultsNeeded(tuple(part["kinds"]), part.get("least", 1)) for part in given.get("needs", ()))
-    for key in ("also_by", "not_by"):
-        given[key] = _values(given.get(key, {}))
-    for key in ("cause", "upstream"):
-        given[key] = folded(given.get(key, ""))
-    if (hunt := given.get("hunt")) is not None:
-        further = {"settings": dict(flatten(hunt.get("settings", {}))), "also_by": _values(hunt.get("also_by", {}))}
-        given["hunt"] = HuntedIn(**{**hunt, **further})
-    if (walks := given.get("walks")) is not None:
-        given["walks"] = WalkedIn(**walks)
-    return FindingTable(**given)
-
-
-def _values(rules: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    return {rule: (values,) if isinstance(values, str) else tuple(values) for rule, values in rules.items()}

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from scenarios.format import catalogue
-from scenarios.format.finding import FindingTable, Repair, from_plain, repair_of
+from scenarios.format import catalogue, converter, fields
+from scenarios.format.finding import FindingTable, Repair, repair_of
 from sim.protocol.modes import MODES, NO_RELEASE
 
 
@@ -101,7 +101,9 @@ def _documented() -> dict[Repair, tuple[str, ...]]:
 @cache
 def _resolved(_added: tuple[str, ...]) -> Mapping[str, KnownFinding]:
     files = {data["name"]: data for data in catalogue.with_table("finding")}
-    tables = {name: from_plain(data["finding"]) for name, data in files.items()}
+    tables = {
+        name: converter.of_file(FindingTable, data["finding"], fields.gather(data)) for name, data in files.items()
+    }
     found = {}
     for name in sorted(files, key=lambda name: _place(name, tables)):
         data, main = files[name], tables[name].of or name

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from scenarios.format import fields, json_parts
 from scenarios.format.actions import ACTIONS
-from scenarios.format.schema import ONLY_FOR, TABLES
+from scenarios.format.finding import FindingTable
+from scenarios.format.scenario import ONLY_FOR, OnBrokers
+from scenarios.format.schema import file_model
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _NAMED: Final = ("properties", "$defs", "patternProperties")
@@ -21,14 +23,14 @@ _PRODUCES: Final = {"properties": {"do": {"const": "produce"}}, "required": ["do
 
 def json_schema() -> dict[str, Any]:
     """The schema of a scenario file as TOML parsers return it."""
-    schema = _without_null(TABLES[""].model_json_schema(by_alias=True))
+    schema = _without_null(file_model(ACTIONS).model_json_schema(by_alias=True))
     schema["$defs"] |= {name: _without_null(part) for name, part in json_parts.parts().items()}
     for table in schema["$defs"].values():
         _complete(table)
     schema["properties"]["expect"]["additionalProperties"] = {"type": "string"}
-    schema["$defs"]["_Finding"]["anyOf"] = [{"required": ["number"]}, {"required": ["of"]}]
+    schema["$defs"][FindingTable.__name__]["anyOf"] = [{"required": ["number"]}, {"required": ["of"]}]
     given = {"type": "array", "minItems": 1}, {"type": "string", "minLength": 1}
-    schema["$defs"]["_Confirm"]["oneOf"] = [
+    schema["$defs"][OnBrokers.__name__]["oneOf"] = [
         {"required": [key], "properties": {key: one}} for key, one in zip(("releases", "without"), given, strict=True)
     ]
     drawn, scripted = ({"pattern": json_parts.expectation(fields.VIOLATIONS, named=named)} for named in (False, True))
@@ -74,9 +76,6 @@ def _complete(table: dict[str, Any]) -> None:
     properties = table.get("properties", {})
     if {"from", "to"} <= properties.keys():
         table["dependentRequired"] = {"from": ["to"], "to": ["from"]}
-    for name, field in properties.items():
-        if name.endswith("_ms") and isinstance(field.get("default"), list | tuple):  # The models have us.
-            field["default"] = [bound // 1_000 for bound in field["default"]]
     if "step" in properties:
         table["dependentSchemas"] = {
             name: {"properties": {"step": {"enum": list(steps)}}}

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from scenarios import paths
-from scenarios.format.validation import OneLine, Table, validated
+from scenarios.format.validation import Table, validated
+from scenarios.format.values import OneLine
 from sim.errors import InputError, UserError, did_you_mean
 from sim.protocol.modes import MODES, NO_RELEASE, Mode
 

@@ -1,33 +1,31 @@
-"""Scenarios as plain data, the same on driver and executors.
+"""Scenarios: what files, stores, driver and executors have. Each field is declared here, once.
 
-`scenarios.format.schema` reads them from TOML; nothing on the path of a run uses pydantic or files.
+Its type has its check, its form in a file, and what is stored of it (`scenarios.format.values`); the docstring has its
+meaning. `scenarios.format.schema` finds all mistakes of a file with pydantic, which is not on the path of a run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Final, Literal
 
 from faults.bounds import FaultBounds
 from faults.plan import Plan
 from scenarios import paths
+from scenarios.format import converter, fields, json_parts, values
+from scenarios.format.actions import ACTIONS
 from scenarios.format.blow import Blow
 from scenarios.format.finding import FindingTable
-from scenarios.format.finding import from_plain as finding_from_plain
+from scenarios.format.values import AsSchema, Beside, Bounds, Check, InFile, InSchema, Key, Mark
 from sim.config import Value, shown
 from sim.environment.topology import Topology
+from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
+from sim.protocol.modes import MODES
 
 SCENARIO_VERSION: Final = 1
-LATER_SHARES: Final = ("others_percent", "copying_percent", "one_directory_percent")
-"""Shares of ``[faults]`` that a hashed scenario has only if they are not 0, because they are newer than its hash."""
-_ABOUT: Final = (
-    *("title", "description", "expect", "broken_by", "also", "confirm", "finding"),
-    *("source", "overrides", "strict"),
-)
-"""Keys of a scenario that its hash leaves out: what is said about it."""
 PlannedSend = tuple[int, int, int, int]
 """A batch of a random run: first record id, records, acks, time in us."""
 
@@ -46,12 +44,12 @@ class Bursts:
         near_percent: share of bursts that start close to an incident.
     """
 
-    bursts: tuple[int, int]
-    batches: tuple[int, int]
-    gap_ms: tuple[int, int]
-    records: tuple[int, int]
-    acks_one_every: int = 0
-    near_percent: int = 0
+    bursts: values.Pair
+    batches: values.Pair
+    gap_ms: values.Pair
+    records: values.PositivePair
+    acks_one_every: values.Natural = 0
+    near_percent: values.Percent = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +68,35 @@ class Topic:
             fewest logs.
     """
 
-    name: str
-    partitions: int = 1
-    replication_factor: int | None = None
+    name: Annotated[str, Bounds(pattern=r"^[a-zA-Z0-9._-]+$", max_length=fields.TOPIC_MAX)]
+    partitions: Annotated[int, Bounds(ge=1, le=fields.MAX_PARTITIONS)] = 1
+    replication_factor: Annotated[int, Bounds(ge=1), Check(fields.factor)] | None = None
     idle: bool = False
     created: bool = True
-    in_percent: int = 100
-    config: Mapping[str, Value] = field(default_factory=dict)
-    directory: int | None = None
+    in_percent: values.Percent = 100
+    config: values.TopicSettings = field(default_factory=dict)
+    directory: Annotated[values.Directory | None, Mark.LATER] = None
+
+
+ONLY_FOR: Final = {
+    "batch": (APPEND.name, ACK.name, READ.name),
+    "isr": (ISR.name,),
+    "elr": (ELR.name,),
+    "last_known_elr": (ELR.name,),
+    "rounds": (SETTLED.name,),
+}
+"""Key of a pattern -> the steps that have it."""
+
+
+def _only_for(key: str) -> Beside:
+    steps = ONLY_FOR[key]
+
+    def check(value: object, given: Mapping[str, Any]) -> object:
+        if given.get("step", steps[0]) not in steps:
+            raise ValueError(f"step {given['step']!r} has none; steps that have one: {', '.join(steps)}")
+        return value
+
+    return Beside(check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +111,16 @@ class Pattern:
         partition: the partition besides the first that it is about; None: the first.
     """
 
-    step: str
-    broker: int | None = None
-    batch: str | None = None
-    offset: int | None = None
-    leader_epoch: int | None = None
-    isr: tuple[int, ...] | None = None
-    elr: tuple[int, ...] | None = None
-    last_known_elr: tuple[int, ...] | None = None
-    rounds: int | None = None
-    partition: str | None = None
+    step: Annotated[str, values.word("step", STEPS)]
+    broker: values.BrokerOrNone | None = None
+    batch: Annotated[str, _only_for("batch"), Check(fields.batch)] | None = None
+    offset: values.Natural | None = None
+    leader_epoch: values.Natural | None = None
+    isr: Annotated[values.AnyReplicas, _only_for("isr")] | None = None
+    elr: Annotated[values.AnyReplicas, _only_for("elr")] | None = None
+    last_known_elr: Annotated[values.AnyReplicas, _only_for("last_known_elr")] | None = None
+    rounds: Annotated[values.Natural, _only_for("rounds")] | None = None
+    partition: values.FurtherPartition = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +137,26 @@ class ScriptLine:
     when: Pattern | None = None
     after_us: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
-    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rules: values.RuleValues = field(default_factory=dict)
+
+    @classmethod
+    def of_file(cls, table: Mapping[str, Any], facts: fields.Facts) -> ScriptLine:
+        """Read its table, in which the parameters of the action stand beside the other keys."""
+        left = dict(table)
+        action = ACTIONS[left["do"]]
+        after_us = 1_000 * left.pop("after_ms", 0) + left.pop("after_us", 0)
+        params: dict[str, Any] = {}
+        for name, param in action.params.items():
+            if name in left:
+                params[name] = converter.of_file(values.PARAMS[param.kind], left.pop(name), facts)
+            elif param.default is not None:
+                params[name] = param.default
+        line = cls(**converter.fields_of_file(cls, left, facts))
+        return replace(line, after_us=after_us, params=params)
+
+    def as_file(self) -> dict[str, Any]:
+        """The table that `of_file` reads."""
+        return {**converter.fields_as_file(replace(self, params={})), **self.params}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +168,8 @@ class StoryLine:
     another value.
     """
 
-    pattern: Pattern
-    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pattern: Annotated[Pattern, Mark.FLAT]
+    rules: values.RuleValues = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +184,11 @@ class FinalLog:
         rules: as in `StoryLine`, for the broker's rules.
     """
 
-    broker: int
-    batches: tuple[str, ...]
-    leo: int | None = None
-    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    partition: str | None = None
+    broker: values.Broker
+    batches: tuple[values.Batch, ...]
+    leo: values.Natural | None = None
+    rules: values.RuleValues = field(default_factory=dict)
+    partition: values.FurtherPartition = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +200,18 @@ class Expectation:
     verdict: str
     kinds: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return ":".join(filter(None, (self.verdict, "|".join(self.kinds))))
+
 
 @dataclass(frozen=True, slots=True)
 class AlsoOccurs:
     """Another kind that is known to occur, with its label (inside / outside) and the reason."""
 
-    kind: str
-    modes: tuple[str, ...]
-    label: str
-    reason: str
+    kind: values.Violation
+    modes: Annotated[tuple[values.ModeName, ...], Bounds(min_length=1)]
+    label: Annotated[str, InFile(Literal["inside", "outside"])]
+    reason: values.Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +224,15 @@ class OnBrokers:
         without: why brokers cannot run it; then there are no releases.
     """
 
-    releases: tuple[str, ...] = ()
-    pace: int = 5
-    without: str = ""
+    releases: tuple[Annotated[str, Bounds(pattern=r"^[0-9]+([.][0-9]+)+$")], ...] = ()
+    pace: values.Positive = 5
+    without: values.Words = ""
+
+    @staticmethod
+    def check_table(table: Any) -> None:
+        """Check what keys demand of each other; raises ValueError."""
+        if bool(table.releases) == bool(table.without):
+            raise ValueError("it has either 'releases', or 'without', the reason why there are none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +274,37 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """The table of one broker in ``[brokers]``: its settings, and its mode if it has its own."""
+
+    keys: values.Settings
+    mode: values.ModeName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """The table ``[brokers]``.
+
+    Attributes:
+        count: number.
+        first: the broker that starts first, and so becomes controller.
+        upgraded_from: modes in which two of three brokers start, drawn from those older than the run's; they restart in
+            the run's mode.
+        sections: broker -> its own table.
+    """
+
+    count: Annotated[int, Bounds(ge=1, le=fields.MAX_BROKERS)]
+    first: values.Broker = 1
+    upgraded_from: tuple[values.ModeName, ...] = ()
+    sections: Mapping[Annotated[int, InFile(str), Check(fields.section)], Section] = field(default_factory=dict)
+
+
+_COUNT: Final = {"type": "integer", "minimum": 1, "maximum": fields.MAX_BROKERS}
+_MODE: Final = {"enum": list(MODES)}
+_BROKERS: Final = json_parts.brokers(_COUNT, _COUNT, {"type": "array", "items": _MODE}, _MODE)
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """Cluster settings, workload, faults and expectations.
 
@@ -262,37 +340,46 @@ class Scenario:
             Never stored.
     """
 
-    name: str
-    title: str
-    description: str
-    brokers: int
-    control: str
-    first: int = 1
-    config: Mapping[str, Value] = field(default_factory=dict)
-    broker_config: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
-    broker_modes: Mapping[int, str] = field(default_factory=dict)
-    upgraded_from: tuple[str, ...] = ()
-    draw_config: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    name: Annotated[
+        values.Name,
+        Check(fields.scenario_name),
+        InSchema(maxLength=paths.NAME_MAX, pattern="^[a-z0-9.-]*[a-z0-9-][a-z0-9.-]*$"),
+    ]
+    title: Annotated[values.OneLine, Mark.ABOUT]
+    description: Annotated[str, Key(default=""), Mark.ABOUT]
+    brokers: Annotated[int, InFile(Brokers), Check(fields.sections, first=True), AsSchema(_BROKERS)]
+    control: Annotated[str, values.word("control plane", ("real", "scripted"))]
+    first: Annotated[int, Mark.ELSEWHERE] = 1
+    config: values.Settings = field(default_factory=dict)
+    broker_config: Annotated[Mapping[int, Mapping[str, Value]], Mark.ELSEWHERE] = field(default_factory=dict)
+    broker_modes: Annotated[Mapping[int, str], Mark.ELSEWHERE] = field(default_factory=dict)
+    upgraded_from: Annotated[tuple[str, ...], Mark.ELSEWHERE] = ()
+    draw_config: Annotated[values.Draws, Key("draw")] = field(default_factory=dict)
     workload: Bursts | None = None
     faults: FaultBounds | None = None
     script: tuple[ScriptLine, ...] = ()
     story: tuple[StoryLine, ...] = ()
     final: tuple[FinalLog, ...] = ()
-    expect: Mapping[str, Expectation] = field(default_factory=dict)
-    broken_by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    also: tuple[AlsoOccurs, ...] = ()
-    confirm: OnBrokers | None = None
-    finding: FindingTable | None = None
-    topology: Topology | None = None
-    topics: tuple[Topic, ...] = ()
-    settle_us: int = 0
-    source: str = ""
-    overrides: tuple[str, ...] = ()
-    strict: bool = False
-    without_faults: tuple[str, ...] = ()
-    recorded: Recorded | None = None
-    blows: tuple[Blow, ...] = ()
-    shown: str = ""
+    expect: Annotated[
+        Mapping[values.ModeName, Annotated[Expectation, InFile(str, str), Check(fields.expectation)]],
+        Bounds(min_length=1),
+        Mark.REQUIRED,
+        Mark.ABOUT,
+    ] = field(default_factory=dict)
+    broken_by: Annotated[Mapping[values.ModeName, values.RuleValue], Mark.ABOUT] = field(default_factory=dict)
+    also: Annotated[tuple[AlsoOccurs, ...], Mark.ABOUT] = ()
+    confirm: Annotated[OnBrokers | None, Mark.ABOUT, Mark.LATER] = None
+    finding: Annotated[FindingTable | None, Mark.ABOUT, Mark.LATER] = None
+    topology: Annotated[Topology | None, Mark.LATER] = None
+    topics: Annotated[tuple[Topic, ...], Check(fields.topics), Mark.LATER] = ()
+    settle_us: Annotated[values.Natural, Mark.IN_MS] = 0
+    source: Annotated[str, Mark.ABOUT, Mark.REQUEST] = ""
+    overrides: Annotated[tuple[str, ...], Mark.ABOUT, Mark.REQUEST] = ()
+    strict: Annotated[bool, Mark.ABOUT, Mark.REQUEST] = False
+    without_faults: Annotated[tuple[values.FaultName, ...], Mark.LATER, Mark.REQUEST] = ()
+    recorded: Annotated[Recorded | None, Mark.NEVER] = None
+    blows: Annotated[tuple[Blow, ...], Mark.NEVER] = ()
+    shown: Annotated[str, Mark.NEVER] = ""
 
     def with_settings(self, settings: Mapping[str, Value]) -> Scenario:
         """A copy with overridden settings, which are not drawn then. If acks is one of them, all batches of a random
@@ -327,36 +414,41 @@ class Scenario:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with `schema_version`; `from_json` reads it."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
-        del plain["recorded"], plain["blows"], plain["shown"]
-        for table in ("topology", "confirm", "finding"):
-            if plain[table] is None:
-                del plain[table]
-        if not self.topics:
-            del plain["topics"]
-        for topic in plain.get("topics", ()):
-            if topic["directory"] is None:
-                del topic["directory"]
-        if not self.without_faults:
-            del plain["without_faults"]
-        for share in LATER_SHARES if plain["faults"] else ():
-            if not plain["faults"][share]:
-                del plain["faults"][share]
-        patterns = [line["when"] for line in plain["script"] if line["when"]] + [
-            line["pattern"] for line in plain["story"]
-        ]
-        for about in (*patterns, *plain["final"]):
-            if about["partition"] is None:
-                del about["partition"]
-        return {"schema_version": SCENARIO_VERSION, **plain}
+        return {"schema_version": SCENARIO_VERSION, **converter.to_plain(self)}
 
     def scenario_hash(self) -> str:
         """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
-        plain = self.to_json()
-        for key in (*_ABOUT, "schema_version"):
-            plain.pop(key, None)
+        about = {one.name for one in converter.declared(Scenario) if Mark.ABOUT in one.marks}
+        plain = {key: value for key, value in converter.to_plain(self).items() if key not in about}
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def as_file(self) -> dict[str, Any]:
+        """The data of the corresponding file; `of_file` reads it."""
+        sections = {str(broker): dict(keys) for broker, keys in self.broker_config.items()}
+        for broker, mode in self.broker_modes.items():
+            sections.setdefault(str(broker), {})["mode"] = mode
+        brokers = {"count": self.brokers, "first": self.first, "upgraded_from": list(self.upgraded_from), **sections}
+        return {"schema": SCENARIO_VERSION, **converter.fields_as_file(self), "brokers": brokers}
+
+
+def of_file(data: Mapping[str, Any]) -> Scenario:
+    """The scenario of a file, of which only part is checked.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: it is not valid.
+    """
+    table = {key: value for key, value in data.items() if key != "schema"}
+    given = converter.fields_of_file(Scenario, table, fields.gather(data))
+    brokers: Brokers = given.pop("brokers")
+    return Scenario(
+        **given,
+        brokers=brokers.count,
+        first=brokers.first,
+        upgraded_from=brokers.upgraded_from,
+        broker_config={broker: section.keys for broker, section in brokers.sections.items() if section.keys},
+        broker_modes={broker: section.mode for broker, section in brokers.sections.items() if section.mode},
+    )
 
 
 def from_json(data: Mapping[str, Any]) -> Scenario:
@@ -368,61 +460,6 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     """
     if data["schema_version"] > SCENARIO_VERSION:
         raise ValueError(f"scenario has schema_version {data['schema_version']}; this version reads {SCENARIO_VERSION}")
-    plain = {key: value for key, value in data.items() if key != "schema_version"}
-    paths.name(plain["name"], "scenario's name")
-    plain["broker_config"] = {int(broker): keys for broker, keys in plain["broker_config"].items()}
-    plain["draw_config"] = {key: tuple(values) for key, values in plain["draw_config"].items()}
-    if plain["workload"] is not None:
-        plain["workload"] = Bursts(**_tuples(plain["workload"]))
-    if plain["faults"] is not None:
-        plain["faults"] = FaultBounds(**_tuples(plain["faults"]))
-    plain["script"] = tuple(_step(step) for step in plain["script"])
-    plain["story"] = tuple(StoryLine(_pattern(line["pattern"]), _rules(line["rules"])) for line in plain["story"])
-    plain["final"] = tuple(
-        FinalLog(**_tuples({**final, "rules": _rules(final["rules"])})) for final in plain.get("final", ())
-    )
-    plain["broker_modes"] = {int(broker): mode for broker, mode in plain.get("broker_modes", {}).items()}
-    plain["expect"] = {mode: Expectation(**_tuples(value)) for mode, value in plain["expect"].items()}
-    plain["upgraded_from"] = tuple(plain.get("upgraded_from", ()))
-    plain["overrides"] = tuple(plain.get("overrides", ()))
-    if plain.get("topology") is not None:
-        plain["topology"] = topology_from_json(plain["topology"])
-    plain["topics"] = topics_from_json(plain.get("topics", ()))
-    plain["without_faults"] = tuple(plain.get("without_faults", ()))
-    if plain.get("confirm") is not None:
-        plain["confirm"] = OnBrokers(**_tuples(plain["confirm"]))
-    if plain.get("finding") is not None:
-        plain["finding"] = finding_from_plain(plain["finding"])
-    plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
-    return Scenario(**plain)
-
-
-def topics_from_json(data: Iterable[Mapping[str, Any]]) -> tuple[Topic, ...]:
-    """Read the topics of `Scenario.to_json`."""
-    return tuple([Topic(**topic) for topic in data])
-
-
-def topology_from_json(data: Mapping[str, Any]) -> Topology:
-    """Read a `Topology` of `Scenario.to_json`."""
-    given: dict[str, Any] = {
-        key: _tuples(value) if isinstance(value, Mapping) else value for key, value in data.items()
-    }
-    return Topology(**given)
-
-
-def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
-
-
-def _rules(data: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Rule filters; earlier versions stored one value each."""
-    return {name: (value,) if isinstance(value, str) else tuple(value) for name, value in data.items()}
-
-
-def _pattern(data: Mapping[str, Any]) -> Pattern:
-    return Pattern(**_tuples(data))
-
-
-def _step(data: Mapping[str, Any]) -> ScriptLine:
-    when = None if data["when"] is None else _pattern(data["when"])
-    return ScriptLine(data["do"], when, data["after_us"], data["params"], _rules(data.get("rules", {})))
+    paths.name(data["name"], "scenario's name")
+    scenario: Scenario = converter.of_plain(Scenario, {key: data[key] for key in data if key != "schema_version"})
+    return scenario

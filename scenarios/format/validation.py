@@ -6,17 +6,12 @@ The parser (`scenarios.paths`) has bounded depth and numbers. Never used on the 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
@@ -42,51 +37,20 @@ class OpenTable(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
 
-class InSchema:
-    """Metadata of a field that adds keywords to its JSON Schema, for a check that pydantic does not know."""
-
-    def __init__(self, **keywords: Any) -> None:
-        self._keywords = keywords
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(core), **self._keywords}
+def before_or_after(check: Callable[[Any, Any], object], inner: CoreSchema, *, before: bool) -> CoreSchema:
+    """A schema with a check (see `checked`) before or after the type is checked."""
+    if before:
+        return core_schema.with_info_before_validator_function(checked(check), inner)
+    return core_schema.with_info_after_validator_function(checked(check), inner)
 
 
-class OneOf:
-    """Metadata of a field that holds one word of a fixed list, also in the JSON Schema.
+def beside(check: Callable[[Any, Mapping[str, Any]], object], inner: CoreSchema) -> CoreSchema:
+    """A schema with a check that gets the values of the fields before this one, too."""
 
-    Args:
-        check: returns the value if it is one of the words, and raises ValueError otherwise.
-        words: the words.
-    """
+    def validate(value: Any, info: ValidationInfo) -> object:
+        return check(value, info.data)
 
-    def __init__(self, check: Callable[[Any], object], words: Iterable[str]) -> None:
-        self._check = check
-        self._words = list(words)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(core), "enum": self._words}
-
-
-_CONTROLS: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
-"""Characters that end a line or change how the rest of it reads: controls, separators, changes of direction."""
-_CONTROL: Final = re.compile(f"[{_CONTROLS}]")
-
-
-def _one_line(text: str) -> str:
-    """Refuse control characters: titles stand in comments of scripts, where an end of line would begin a command."""
-    if found := _CONTROL.search(text):
-        raise ValueError(
-            f"one line without control characters is needed, and character {found.start() + 1} is {found[0]!a}"
-        )
-    return text
-
-
-OneLine = Annotated[str, Field(min_length=1), AfterValidator(_one_line), InSchema(pattern=f"^[^{_CONTROLS}]*$")]
-"""A text of one line."""
+    return core_schema.with_info_after_validator_function(validate, inner)
 
 
 def checked(check: Callable[[Any, Any], object]) -> Callable[[Any, ValidationInfo], object]:

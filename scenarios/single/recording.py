@@ -31,19 +31,18 @@ from faults.plan import (
     plan_from_json,
 )
 from scenarios import paths
-from scenarios.format import catalogue, fields
+from scenarios.format import catalogue, converter, fields
 from scenarios.format.scenario import (
     Expectation,
     PlannedSend,
     Recorded,
     Scenario,
     Topic,
-    topics_from_json,
-    topology_from_json,
 )
 from scenarios.format.validation import Table, checked, validated
 from scenarios.single.result import RunResult
 from sim.config import DIRECTORIES_MAX, Value, parse, resolve
+from sim.environment.topology import Topology
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history.steps import MOMENTS
 from sim.kernel.streams import SEED_END
@@ -205,8 +204,8 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
         broker_config=run.broker_config,
         broker_modes=run.broker_modes,
         expect={mode.name: Expectation("violates", kinds) if kinds else Expectation("clean")},
-        topology=None if run.topology is None else topology_from_json(run.topology.model_dump()),
-        topics=topics_from_json([topic.model_dump() for topic in run.topics]),
+        topology=None if run.topology is None else converter.of_plain(Topology, run.topology.model_dump()),
+        topics=tuple([converter.of_plain(Topic, topic.model_dump()) for topic in run.topics]),
         settle_us=run.settle_us,
         strict=run.strict,
         recorded=Recorded(

@@ -129,12 +129,12 @@ def _words(expect: dict[str, str]) -> str:
 
 
 def _checked(file: str) -> dict[str, Any]:
-    from scenarios.format.catalogue import load
+    from scenarios.format.catalogue import check
 
     problems: tuple[str, ...] = ()
     code = exit_codes.EXPECTED
     try:
-        load(file)
+        check(file)
     except UserError as error:
         problems, code = error.problems, error.exit_code
     return {"file": file, "valid": not problems, "problems": problems, "exit_code": code}

@@ -10,6 +10,7 @@ import pytest
 
 from scenarios.format import catalogue
 from scenarios.format.scenario import Expectation
+from scenarios.format.schema import read
 from sim.errors import InputError
 from tests.named import run_row
 
@@ -25,6 +26,12 @@ def test_names() -> None:
 @pytest.mark.parametrize("name", catalogue.names())
 def test_a_bundled_scenario_is_called_like_its_file(name: str) -> None:
     assert catalogue.load(name).name == name
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_a_bundled_scenario_is_valid(name: str) -> None:
+    """So that it can be read without checks."""
+    assert read(catalogue.text(name), name) == catalogue.load(name)
 
 
 def test_power_may_violate() -> None:

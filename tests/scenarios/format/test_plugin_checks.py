@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from faults.kind import PARAM_KINDS
-from scenarios.format import plugins, schema
+from scenarios.format import plugins, schema, values
+from scenarios.format.actions import ACTIONS
 from scenarios.format.plugin_checks import RESERVED
 from sim.errors import InputError
 from sim.kernel.build import COMPILED
@@ -46,7 +47,7 @@ def refusal(folder: Path, text: str) -> str:
 
 
 def test_every_kind_of_parameter_has_a_meaning() -> None:
-    assert list(PARAM_KINDS) == list(schema.PARAMS)
+    assert list(PARAM_KINDS) == list(values.PARAMS)
 
 
 @needs_sources
@@ -57,8 +58,8 @@ def test_the_guide_names_every_kind_of_parameter() -> None:
 
 
 def test_the_names_of_a_script_line_are_reserved() -> None:
-    line = schema.LINES["kill"]
-    common = set.intersection(*(set(one.model_fields) for one in schema.LINES.values()))
+    line = schema.line("kill")
+    common = set.intersection(*(set(one.model_fields) for one in map(schema.line, ACTIONS)))
     methods = {name for name in dir(line) if not name.startswith(("_", "model_"))}
     assert common | methods <= {*RESERVED}
 

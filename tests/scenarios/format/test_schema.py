@@ -14,7 +14,8 @@ from scenarios.format.scenario import (
     ScriptLine,
     StoryLine,
 )
-from scenarios.format.schema import PARAMS, read
+from scenarios.format.schema import read
+from scenarios.format.values import PARAMS
 from sim.config import NEVER
 from sim.errors import InputError
 
