@@ -230,8 +230,8 @@ class Partition(ReadableReplica):
                 self._answer_known(request, error, known)
                 return
         batch = self.append_new(request.first_id, request.count, self.leader_epoch, sequence)
-        is_early = self.decide.mutants.ack_before_replication.when(acks_all and len(isr) > 1)
-        if acks_all and not is_early:
+        acks_early = self.decide.mutants.ack_before_replication.when(acks_all and len(isr) > 1)
+        if acks_all and not acks_early:
             self.delayed.add(batch.last_offset + 1, request, batch.base_offset)
         elif acks_all or request.acks == 1:
             self.process.answer_produce(request, NONE, batch.base_offset)

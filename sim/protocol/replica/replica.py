@@ -32,8 +32,8 @@ class Replica:
         self.name = name
         self.log = log
         self.epochs = epochs
-        is_lost = decide.mutants.hw_from_leo_at_restart.when(hw < log.leo)
-        self.hw = log.leo if is_lost else min(max(hw, log.log_start), log.leo)
+        ignores_checkpoint = decide.mutants.hw_from_leo_at_restart.when(hw < log.leo)
+        self.hw = log.leo if ignores_checkpoint else min(max(hw, log.log_start), log.leo)
         self.decide = decide
         self.host = host
 
@@ -163,8 +163,8 @@ class Replica:
         Kafka: UnifiedLog#maybeIncrementLogStartOffset (3.9-4.4), Log#maybeIncrementLogStartOffset (1.1-2.6).
         """
         log = self.log
-        is_ahead = self.decide.mutants.log_start_above_hw.when(offset > self.hw)
-        begins = min(offset, log.leo if is_ahead else self.hw)
+        passes_hw = self.decide.mutants.log_start_above_hw.when(offset > self.hw)
+        begins = min(offset, log.leo if passes_hw else self.hw)
         if begins <= log.log_start:
             return False
         log.advance_start(begins)
