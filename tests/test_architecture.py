@@ -218,7 +218,7 @@ ONLY_IN = {
         "scenarios.format.mode_file",
         "scenarios.format.schema",
         "scenarios.format.validation",
-        "scenarios.single.recording",
+        "scenarios.single.recording_schema",
         "scenarios.sweep.manifest",
         "scenarios.sweep.store_checks",
     },
@@ -254,7 +254,7 @@ def named_handlers(name: str) -> Iterable[str]:
 
 def test_nothing_is_told_apart_by_the_name_of_its_handler() -> None:
     found = modules_with(named_handlers, [name for name in FILES if name.startswith(("sim", "faults", "scenarios"))])
-    found.pop("scenarios.single.recording")  # Names of types in a schema.
+    found.pop("scenarios.single.recording_schema")  # Names of types in a schema.
     assert found == {"sim.kernel.scheduler": ["__qualname__"]}  # In the message of an error.
 
 

@@ -126,3 +126,10 @@ def test_scenarios_load_from_a_zip(tmp_path: Path) -> None:
 def test_names_do_without_pydantic() -> None:
     code = ("import sys", "from scenarios.format.catalogue import names", "names()", "print('pydantic' in sys.modules)")
     assert python(*code, path=ROOT) == "False\n"
+
+
+@pytest.mark.parametrize("command", ["run kip101-scenario-1", "run chaos --seed 1", "explain kip101-scenario-1"])
+def test_bundled_scenarios_run_without_pydantic(command: str) -> None:
+    words = [*command.split(), "--mode", "hw", "-q"]
+    code = ("import sys", "from highwater.cli.main import main", f"main({words!r})", "print('pydantic' in sys.modules)")
+    assert python(*code, path=ROOT).splitlines()[-1] == "False"
