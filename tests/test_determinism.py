@@ -95,8 +95,12 @@ def brings_records(receiver: Any, message: Event) -> bool:
 
 
 def brings_a_batch(leader: Any, message: Event) -> bool:
-    """A producer's request that its leader appends at once: not refused, nor held while the ISR is written."""
+    """A producer's request that its leader appends at once: not refused, and held neither while the ISR is written nor
+    behind another request of the connection.
+    """
     if not isinstance(message, ProduceRequest):
+        return False
+    if (message.client, message.connection) in leader.socket_server._channels:
         return False
     partition = leader.partition
     if partition is None or not partition.is_leader or partition.state.locked:

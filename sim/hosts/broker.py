@@ -172,7 +172,7 @@ class Broker(BrokerNode):
         elif isinstance(message, FetchResponse):
             self.replica_manager.fetchers.on_fetch_reply(message)
         elif isinstance(message, ProduceRequest):
-            self.apis.on_produce(message)
+            self.socket_server.receive(message)
         else:
             self.receive_other(message)
 
@@ -315,7 +315,7 @@ def _on_fetch_reply(broker: Broker, reply: FetchResponse) -> None:
 
 
 def _on_produce(broker: Broker, request: ProduceRequest) -> None:
-    broker.apis.on_produce(request)
+    broker.socket_server.receive(request)
 
 
 def _on_metadata(broker: Broker, request: MetadataRequest) -> None:

@@ -13,6 +13,7 @@ from sim.environment.storage import LogDirectory
 from sim.history.recorder import Recorder
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.settings import BrokerSettings
+from sim.hosts.socket_server import SocketServer
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Kernel, noop
 from sim.protocol.decisions import Decisions
@@ -30,6 +31,7 @@ class BrokerNode(ElidingBroker):
         directories: the log directories of its machine.
         live_directories: those that worked at its start, and have not failed since; it uses no others.
         has_loaded: whether the logs are loaded.
+        socket_server: reads the requests of producers.
         broker_epoch: of its registration, -1 before the first, until which it answers no requests.
         zombie: its session expired, and its pings or heartbeats no longer arrive.
     """
@@ -47,6 +49,7 @@ class BrokerNode(ElidingBroker):
         "reached",
         "recorder",
         "settings",
+        "socket_server",
         "zombie",
     )
 
@@ -74,6 +77,7 @@ class BrokerNode(ElidingBroker):
         self.network = network
         self.recorder = recorder
         self.reached = recorder.coverage.reached
+        self.socket_server = SocketServer(kernel, self.life)
         self.has_loaded = False
         self.broker_epoch = -1
         self.zombie = False

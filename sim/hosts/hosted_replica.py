@@ -284,9 +284,11 @@ class HostedReplica(PartitionHost):
         self.recorder.coverage.reached(probe)
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """See `PartitionHost.answer_produce`; acks=0 is never answered."""
-        if request.acks:
-            broker = self.broker
+        """See `PartitionHost.answer_produce`; acks=0 is never answered, and a batch that waited too long was before."""
+        broker = self.broker
+        if request.acks < 0 and broker.socket_server.is_late(request):
+            broker.socket_server.answered(request)
+        elif request.acks:
             reply = ProduceResponse(request, error, base_offset, broker.kernel.now_us)
             if self.own_min_isr is not None and request.acks < 0:
                 self._note_own_min_isr()
@@ -295,6 +297,8 @@ class HostedReplica(PartitionHost):
                 isr = None if state.pending else state.isr
                 self.recorder.record(steps.Acknowledges(broker.node, reply, self.partition.min_insync_replicas, isr))
             broker.reply(request.client, reply)
+            if request.acks < 0:
+                broker.socket_server.answered(request)
 
     def _note_own_min_isr(self) -> None:
         size, partition = len(self.partition.state.isr), self.partition

@@ -9,6 +9,7 @@ from sim.hosts.broker_metadata_cache import UNKNOWN_LEADER
 from sim.hosts.broker_node import BrokerNode
 from sim.hosts.delayed_fetch_purgatory import DelayedFetchPurgatory, response
 from sim.hosts.hosted_replica import NO_RESULT, HostedReplica, HostedReplicas
+from sim.hosts.socket_server import ProduceHandler
 from sim.protocol import probes
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED
 from sim.protocol.messages import (
@@ -37,7 +38,7 @@ SESSION_PLACES: Final = 6
 """The fewest partitions of a fetch that begins a session: with fewer, visiting all of them costs less."""
 
 
-class KafkaApis:
+class KafkaApis(ProduceHandler):
     """See the module. Kafka: KafkaApis."""
 
     __slots__ = ("_broker", "_metadata", "_purgatory", "_replicas", "_sessions")
@@ -49,22 +50,30 @@ class KafkaApis:
         self._purgatory = purgatory
         self._sessions: dict[int, FetchSession] = {}
         """The fetch sessions of followers that fetch several partitions."""
+        broker.socket_server.serve(self)
 
     def end(self) -> None:
         """Close all sessions, because the process ended."""
+        self._broker.socket_server.serve(None)
         for session in self._sessions.values():
             session.dispose()
         self._sessions.clear()
 
     def on_produce(self, request: ProduceRequest) -> None:
-        """Handle a Produce request. Kafka: ReplicaManager#appendRecords."""
+        """See `ProduceHandler.on_produce`. Kafka: ReplicaManager#appendRecords."""
         replica = self._replicas.replica(request.name)
         if replica is None:
             if request.acks:
                 error = self._replicas.without_replica(request.name)
                 self._broker.reply(request.client, ProduceResponse(request, error, -1, self._broker.kernel.now_us))
+                self._broker.socket_server.answered(request)
             return
         replica.partition.produce(request, self._broker.kernel.now_us)
+
+    def expire_produce(self, request: ProduceRequest) -> None:
+        replica = self._replicas.replica(request.name)
+        if replica is not None:
+            replica.partition.delayed.expire(request)
 
     def on_fetch(self, request: FetchRequest) -> None:
         """Handle a Fetch request: answer at once with data or an error, otherwise let the fetch wait.

@@ -55,7 +55,7 @@ class Producer(Client):
         sent: number of scheduled batches that it has sent, or queued.
     """
 
-    __slots__ = ("_ids", "_paused", "_plan", "_position", "_requests", "_sender", "_timer_us", "sent")
+    __slots__ = ("_closed", "_ids", "_paused", "_plan", "_position", "_requests", "_sender", "_timer_us", "sent")
 
     def __init__(self, node: int, setup: ClientSetup) -> None:
         super().__init__(node, setup)
@@ -64,6 +64,8 @@ class Producer(Client):
         """Index of the next batch of the plan."""
         self.sent = 0
         self._requests: list[tuple[ProduceRequest, ProducerBatch]] = []
+        self._closed: dict[int, int] = {}
+        """Broker -> number of connections to it that were closed."""
         self._timer_us = NEVER_US
         self._paused = False
         self._ids = count(1)
@@ -154,7 +156,16 @@ class Producer(Client):
         is_old = False
         while (send := sender.run_once(now_us, ready=ready)) is not None:
             assert channel is not None
-            request = ProduceRequest(self.node, self.topic, send.first_id, send.count, send.acks, send.sequence)
+            request = ProduceRequest(
+                self.node,
+                self.topic,
+                send.first_id,
+                send.count,
+                send.acks,
+                send.sequence,
+                self._closed.get(self.leader, 0),
+                self.timeout_us,
+            )
             channel.send(request)
             if send.acks:
                 send.leader = self.leader
@@ -188,6 +199,8 @@ class Producer(Client):
     def _replace_sender(self) -> None:
         """Replace a fatally fenced producer, as the application would."""
         self._sender = self._new_sender()
+        for broker in sorted({send.leader for _, send in self._requests}):
+            self._closed[broker] = self._closed.get(broker, 0) + 1
         self._requests.clear()
         sequences = self._sender.sequences
         if sequences is not None:
@@ -267,6 +280,7 @@ class Producer(Client):
         """Requeue the batches of all requests to a broker, which will not be answered."""
         lost = [send for _, send in self._requests if send.leader == broker]
         if lost:
+            self._closed[broker] = self._closed.get(broker, 0) + 1
             self._paused = True
             self._requests = [entry for entry in self._requests if entry[1].leader != broker]
             self._sender.connection_lost(lost, self.kernel.now_us)

@@ -107,14 +107,24 @@ class ProduceRequest(Message):
         count: number of records.
         acks: 0, 1 or -1 (all).
         sequence: producer id, producer epoch and base sequence of an idempotent producer.
+        connection: number of the producer's connection to this broker: it counts those that it has closed.
+        timeout_us: how long the leader may wait for followers (``request.timeout.ms`` of the producer).
     """
 
-    __slots__ = ("acks", "client", "count", "first_id", "name", "sequence")
+    __slots__ = ("acks", "client", "connection", "count", "first_id", "name", "sequence", "timeout_us")
     elision_safe = True
     needs_partition = True
 
     def __init__(
-        self, client: int, name: str, first_id: int, count: int, acks: int, sequence: Sequence = NO_SEQUENCE
+        self,
+        client: int,
+        name: str,
+        first_id: int,
+        count: int,
+        acks: int,
+        sequence: Sequence = NO_SEQUENCE,
+        connection: int = 0,
+        timeout_us: int = 30_000_000,
     ) -> None:
         self.client: Final = client
         self.name: Final = name
@@ -122,10 +132,21 @@ class ProduceRequest(Message):
         self.count: Final = count
         self.acks: Final = acks
         self.sequence: Final = sequence
+        self.connection: Final = connection
+        self.timeout_us: Final = timeout_us
 
     def again(self) -> ProduceRequest:
-        """A resend of the same batch; responses to it match no other request."""
-        return ProduceRequest(self.client, self.name, self.first_id, self.count, self.acks, self.sequence)
+        """A resend of the same batch on a connection of its own; responses to it match no other request."""
+        return ProduceRequest(
+            self.client,
+            self.name,
+            self.first_id,
+            self.count,
+            self.acks,
+            self.sequence,
+            ~self.connection,
+            self.timeout_us,
+        )
 
     def about(self) -> int:
         return PRODUCE + self.first_id

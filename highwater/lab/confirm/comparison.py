@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
@@ -276,20 +275,6 @@ def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[Par
             return ""
         return f"the ISR shrank from {_listed(before.isr)} to {_listed(after.isr)} under leader {after.leader}"
     return ""
-
-
-def order_of_retries(rows: Iterable[ComparedItem], retried: Sequence[str]) -> str:
-    """Batches whose order explains how rows differ, if it may: `retried` were sent again beside one another, without
-    sequences. Kafka's producer puts the one that is refused last before the others.
-    """
-    differing = [row.what for row in rows if not row.agrees]
-    if not retried or not all(_ORDERED.fullmatch(what) for what in differing):
-        return ""
-    return f"the order of refusals decides the order of records, since batches were sent again: {', '.join(retried)}"
-
-
-_ORDERED: Final = re.compile(r"log of .*|epoch cache of .*|.* acknowledged at|consumer read")
-"""Rows that depend on the order in which batches are sent."""
 
 
 def is_ahead(result: RunResult, acted: RealRun, end_us: int, *, elr: bool) -> bool:

@@ -3,10 +3,8 @@
 The simulated `Sender` decides which batch is sent next, which are sent again and in which order, and which fail; so a
 batch waits behind those before it as long as there is no leader. What is here takes the place of the network.
 
-A broker handles one request of a connection at a time (Kafka: SocketServer). An idempotent producer has one connection
-to each broker, as in Kafka: while a batch waits for followers there, the next one is not appended. Batches without
-sequences stand for those of several producers: each has a connection of its own, and goes on its way once the one
-before was appended or answered.
+As in Kafka, it has one connection to each broker, which handles one request of it at a time (Kafka: SocketServer), and
+it gives a connection up before the broker answers that a batch has waited too long.
 """
 
 from __future__ import annotations
@@ -48,6 +46,8 @@ REQUEST: Final = ProduceRequest.__name__
 RESPONSE: Final = ProduceResponse.__name__
 RETRY_S: Final = 0.1
 ANSWER_S: Final = 6.0
+REQUEST_S: Final = 5.0
+"""The least ``request.timeout.ms`` here, at any pace."""
 _LOOK_S: Final = 0.005
 _GZIP: Final = 1
 _DUPLICATE: Final = 46
@@ -81,20 +81,13 @@ class Send:
 
 @dataclass(slots=True, eq=False)
 class InFlight:
-    """A request without a response.
-
-    Attributes:
-        copies: how often its batch was in the broker's log when it was sent.
-        is_out: whether it is on its way to the broker, or at it.
-    """
+    """A request without a response."""
 
     batch: ProducerBatch
     broker: int
     encoded: Any
     sent_s: float
     connection: Connection
-    copies: int = 0
-    is_out: bool = False
 
 
 class Connection:
@@ -146,12 +139,7 @@ class _Hold:
 
 
 class KafkaProducer:
-    """See the module. `rules` say how an idempotent producer reacts to responses.
-
-    Attributes:
-        retried: names of batches without sequences of which one was sent again beside others: the order of refusals
-            decides in which order they are sent.
-    """
+    """See the module. `rules` say how an idempotent producer reacts to responses."""
 
     def __init__(self, cluster: KafkaCluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
         self._cluster = cluster
@@ -159,11 +147,9 @@ class KafkaProducer:
         self._config = config
         self._decide = Decisions(rules)
         self._old = cluster.release.number < (1,)
-        self._shares = bool(config["enable.idempotence"])
-        """Whether requests to a broker share a connection."""
+        self._is_idempotent = bool(config["enable.idempotence"])
         self._most = integer(config, "max.in.flight.requests.per.connection")
         self._sender: Sender | None = None
-        self.retried: set[str] = set()
         self._named: dict[int, Send] = {}
         self._new: list[ProducerBatch] = []
         self._pending: list[ProducerBatch] = []
@@ -172,7 +158,7 @@ class KafkaProducer:
         self._out: dict[int, deque[InFlight]] = defaultdict(deque)
         """Broker -> requests on their way to it, in order."""
         self._connections: dict[tuple[int, int], Connection] = {}
-        """Broker and its incarnation -> an idempotent producer's connection."""
+        """Broker and its incarnation -> the connection."""
         self._holds: dict[tuple[str, int], _Hold] = {}
         self._leader = 0
         self._refresh_s = 0.0
@@ -208,7 +194,7 @@ class KafkaProducer:
     @property
     def timeout_s(self) -> float:
         """How long a leader may wait for followers before it answers (``request.timeout.ms``)."""
-        return max(ANSWER_S - 1, self._cluster.paced_ms(integer(self._config, "request.timeout.ms")) / 1000)
+        return max(REQUEST_S, self._cluster.paced_ms(integer(self._config, "request.timeout.ms")) / 1000)
 
     # Messages that are held back.
 
@@ -274,7 +260,7 @@ class KafkaProducer:
                 self._connection_lost(what)
         now_s = self._cluster.time_s
         oldest = self._requests[0] if self._requests else None
-        if oldest is not None and now_s >= oldest.sent_s + self.timeout_s + 1:
+        if oldest is not None and now_s >= oldest.sent_s + self.timeout_s:
             self._give_up(oldest.broker, "no answer")
         if now_s >= self._refresh_s:
             self._leader = self._cluster.leader
@@ -293,17 +279,6 @@ class KafkaProducer:
             self._named[batch.first_id].failed = batch.error != ""
 
     @property
-    def kept_waiting(self) -> list[str]:
-        """Batches that a broker does not append because it has not answered the one before on the same connection."""
-        found = []
-        for broker in self._cluster.brokers if self._shares else ():
-            there = [request for request in self._requests if request.broker == broker and request.is_out]
-            if there and self._is_appended(there[0]):
-                first, *later = (self._named[request.batch.first_id].name for request in there)
-                found += [f"broker {broker} handles {name} once it has answered {first}" for name in later]
-        return found
-
-    @property
     def is_idle(self) -> bool:
         """Whether the application has the results of all batches."""
         return self._orders.empty() and not self._pending
@@ -311,7 +286,7 @@ class KafkaProducer:
     def _new_sender(self) -> Sender | None:
         """A sender; None as long as an idempotent one gets no producer id."""
         sequences = None
-        if self._shares:
+        if self._is_idempotent:
             try:
                 sequences = ProducerSequences(self._decide, self._new_producer_id, lambda _id, _epoch: None)
             except wire.RETRIABLE:
@@ -341,8 +316,6 @@ class KafkaProducer:
             except wire.RETRIABLE:
                 batch = None  # There is no producer id at present.
             if batch is None or connection is None:
-                if connection is not None and not self._shares:
-                    connection.close()
                 break
             send = self._named[batch.first_id]
             send.sequence = batch.sequence
@@ -366,31 +339,19 @@ class KafkaProducer:
             connection = Connection(node.client_port, self._answered)
         except OSError:
             return None
-        if self._shares:
-            self._connections[broker, node.incarnation] = connection
+        self._connections[broker, node.incarnation] = connection
         return connection
 
     def _send_out(self, broker: int) -> None:
-        """Send requests to a broker in their order; see the module."""
+        """Send requests to a broker in their order."""
         waiting = self._out[broker]
         while waiting:
             request = waiting[0]
             if request.batch.acks and request not in self._requests:
                 waiting.popleft()  # It was given up.
                 continue
-            at_broker = [one for one in self._requests if one.broker == broker and one.is_out]
-            if not self._shares and not all(map(self._is_appended, at_broker)):
-                return
             waiting.popleft()
-            request.copies = self._copies(request)
-            request.is_out = True
             request.connection.send(request)
-
-    def _copies(self, request: InFlight) -> int:
-        return sum(stored.first_id == request.batch.first_id for stored in self._observer.logs[request.broker])
-
-    def _is_appended(self, request: InFlight) -> bool:
-        return self._copies(request) > request.copies
 
     # Responses.
 
@@ -400,8 +361,6 @@ class KafkaProducer:
         if request not in self._requests or sender is None:
             return
         self._requests.remove(request)
-        if not self._shares:
-            request.connection.close()
         told = answer.responses[0].partition_responses[0]
         batch, offset = request.batch, int(told.base_offset)
         if told.error_code in (0, _DUPLICATE):
@@ -414,7 +373,6 @@ class KafkaProducer:
         self._refused(request, f"error {told.error_code}")
         error = _SEQUENCE_ERRORS.get(told.error_code, f"error {told.error_code}")
         sender.refused(batch, error, int(getattr(told, "log_start_offset", -1)), self._now_us)
-        self._note_retries(sender)
         self._refresh_later()
 
     def _refused(self, request: InFlight, problem: str) -> None:
@@ -436,13 +394,7 @@ class KafkaProducer:
             self._refused(request, problem)
         if self._sender is not None:
             self._sender.connection_lost([request.batch for request in lost], self._now_us)
-            self._note_retries(self._sender)
         self._refresh_later()
-
-    def _note_retries(self, sender: Sender) -> None:
-        waiting = [*sender.queue, *sender.in_flight]
-        if not self._shares and self._most > 1 and len(waiting) > 1 and any(batch.is_retry for batch in waiting):
-            self.retried.update(self._named[batch.first_id].name for batch in waiting)
 
     def _refresh_later(self) -> None:
         """Ask for the leader again after the back-off."""

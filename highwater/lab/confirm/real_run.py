@@ -42,7 +42,6 @@ class RealRun:
         shown: (offset, record) that the consumer read until the script ended, and `shown_until_end` in the whole run.
         end_offsets: end offsets returned to the consumer.
         batches: batch name -> first record.
-        retried: names of batches without sequences that were sent again beside others.
         unlike: faults that found disks in another state than in the simulation, because of write times.
         held_s: for each performed line, how long the script's clock stood still before it since the line before.
     """
@@ -59,6 +58,5 @@ class RealRun:
     end_offsets: list[int] = field(default_factory=list)
     batches: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    retried: list[str] = field(default_factory=list)
     unlike: list[str] = field(default_factory=list)
     held_s: list[float] = field(default_factory=list)

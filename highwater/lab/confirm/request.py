@@ -212,9 +212,8 @@ class Confirmation:
                 seconds = acted.seconds
                 if not all(row.agrees for row in rows):
                     shrunk = comparison.early_exit_from_isr(end.changes, acted.states)
-                    retries = comparison.order_of_retries(rows, acted.retried)
                     timing = self._timing(rows, acted, pace, elr=elr, epochs=epochs)
-                    failed = "; ".join(filter(None, [*acted.unlike, shrunk, retries, timing]))
+                    failed = "; ".join(filter(None, [*acted.unlike, shrunk, timing]))
             except script_runner.NotBroughtError as error:
                 failed = str(error)
             finally:
@@ -264,14 +263,14 @@ class Confirmation:
         Sessions, lag and the like go on while the script's clock stands still, so they end earlier by that clock.
         """
         from highwater.lab.confirm.cluster import BEAT_S, longer_ms
-        from highwater.lab.confirm.producer import ANSWER_S
+        from highwater.lab.confirm.producer import REQUEST_S
         from scenarios.format import selection
         from scenarios.single.run import run
         from sim.config import integer, resolve
 
         config = resolve({}, self.scenario.config)
         longer: dict[str, Value] = {**longer_ms(config, pace)}
-        timeout_ms = int(1_000 * ANSWER_S) * pace
+        timeout_ms = int(1_000 * REQUEST_S) * pace
         if integer(config, "request.timeout.ms") < timeout_ms <= integer(config, "delivery.timeout.ms"):
             longer["request.timeout.ms"] = timeout_ms
 

@@ -516,7 +516,7 @@ class Actor:
             self._wait(lambda _: milestone.acked <= self._acked, _ACKS_S)
         self._behind = False
         if not reached and not self._did_otherwise(milestone):
-            missing = "; ".join([*self._missing(milestone), *self.clients.producer.kept_waiting])
+            missing = "; ".join(self._missing(milestone))
             raise NotBroughtError(f"line {number} of the script waited {_REACH_S:g} s in vain: {missing}")
 
     def _missing(self, milestone: Milestone) -> list[str]:
@@ -679,7 +679,6 @@ class Actor:
         acted.leader = cluster.leader
         acted.sends = [send for send in self.clients.sends if send.first_id < VALIDATION_IDS]
         acted.shown_until_end = list(self.clients.shown)
-        acted.retried = sorted(self.clients.producer.retried - {VALIDATION})
         acted.batches = {name: first for name, first in self.batches.items() if name not in self.further.sent}
         times = iter(self.story.met)
         acted.met = [(True, next(times)[1]) if line.pattern.step in SEEN else (False, None) for line in self._lines]

@@ -46,6 +46,10 @@ class DelayedProduces:
             else:
                 self._host.answer_produce(request, NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
 
+    def expire(self, request: ProduceRequest) -> None:
+        """End the wait of a write. Kafka: DelayedProduce#onExpiration."""
+        self.waiting = [entry for entry in self.waiting if entry[1] is not request]
+
     def refuse(self) -> None:
         """Refuse waiting writes, because the broker lost leadership; their records may or may not survive.
 

@@ -119,7 +119,7 @@ REACHED: dict[tuple[str, int], tuple[str, ...]] = {
     ("disks", 31): ("CRC_DROPS",),
     ("disks", 60): ("DIRECTORY_UNREPORTED",),
     ("directories", 0): ("ASSIGNED_BEHIND", "REPLICA_MOVED"),
-    ("directories", 4): ("COPY_HELD_BACK", "COPY_BEHIND", "FUTURE_RECOVERED"),
+    ("directories", 39): ("COPY_HELD_BACK", "COPY_BEHIND", "FUTURE_RECOVERED"),
     ("directories", 8): ("DIRECTORY_STALLS",),
 }
 

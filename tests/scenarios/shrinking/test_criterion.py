@@ -106,7 +106,7 @@ def test_settings_are_repaired_where_they_are_not_as_told() -> None:
 
 
 def test_the_cause_is_each_single_repair_without_which_it_stays() -> None:
-    case = failing("power", "hw", 50_012, "divergence")
+    case = failing("power", "hw", 50_087, "divergence")
     trials = Trials()
     criterion = Criterion(trials, case, symptom(trials.row(case), "divergence"))
     soon = {"sim.event.budget": 100_000}  # One of them goes round (KAFKA-10706), and has diverged before that.
@@ -124,7 +124,7 @@ def test_more_min_isr_than_replicas_cures_nothing() -> None:
 
 
 def test_another_bug_of_the_same_kind_is_not_kept() -> None:
-    case = failing("power", "hw", 50_012, "divergence")
+    case = failing("power", "hw", 50_087, "divergence")
     trials = Trials()
     kept = Criterion(trials, case, symptom(trials.row(case), "divergence"))
     assert kept.holds(case)

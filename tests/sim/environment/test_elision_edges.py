@@ -268,7 +268,7 @@ def written_at_checks(*, elision: bool) -> list[Shown]:
         check_us += half_us - (check_us - leader.replica_manager.isr_expiration._began_us) % half_us
         sent_us = check_us - cluster.producer.out[leader.node].usual_us
         for number, at_us in enumerate((sent_us - 100, sent_us)):
-            send = ProducerBatch(100 + 2 * place + number, 1, -1, at_us)
+            send = ProducerBatch(100 + 2 * place + number, 1, 1, at_us)
             kernel.call_at(at_us, cluster.producer.life, cluster.producer.send, send)
         small.run(0.5 + place / 1_000)
     return small.steps

@@ -523,8 +523,8 @@ def test_copies_are_as_what_was_sent_but_not_the_same() -> None:
         copy = request.again()
         assert copy is not request
         assert type(copy) is type(request)
-        for name in type(request).__slots__:
-            assert getattr(copy, name) == getattr(request, name), name
+        differ = [name for name in type(request).__slots__ if getattr(copy, name) != getattr(request, name)]
+        assert differ == (["connection"] if isinstance(request, ProduceRequest) else [])
 
 
 @pytest.mark.parametrize("kernel", [Kernel(), ShuffledKernel(Stream(1))])

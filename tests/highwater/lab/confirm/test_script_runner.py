@@ -86,7 +86,7 @@ def come_to(
     )
     actor.batches = {"m1": 0}
     sends = [Send("m1", 0, 1, -1, offset=0 if acked else None)]
-    actor.clients = SimpleNamespace(sends=sends, producer=SimpleNamespace(kept_waiting=[]))
+    actor.clients = SimpleNamespace(sends=sends)
     actor.story = Story((StoryLine(TRUNCATES),), RulesInForce(MODES["hw"].rules, {}), actor.batches)
     actor.observer = SimpleNamespace(steps=[{"t": 1, "broker": 1, **step} for step in steps or []])
     for step in actor.observer.steps:

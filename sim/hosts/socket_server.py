@@ -1,0 +1,171 @@
+"""How a broker reads the requests of producers: one of each connection at a time.
+
+A connection is not read while the broker has not answered a request of it. So while a batch with acks=all waits for
+followers, the next one of the same producer is not appended. ``request.timeout.ms`` of the producer, which is in the
+request, ends the wait with REQUEST_TIMED_OUT. The producer has then given the connection up, because it counts the same
+time from an earlier moment. So the answer reaches no one; the broker still reads the next request, whose answer cannot
+be sent, and then closes the connection.
+
+Followers and consumers have one request to a broker in flight, except for those of consumers that wait for offsets or
+leader epochs, which are as if on a connection of their own. Kafka: network.SocketServer, network.KafkaChannel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Final
+
+from sim.kernel.scheduler import Event, Gate, Kernel
+from sim.protocol.messages import ProduceRequest
+
+_ALL: Final = -1
+
+
+class ProduceHandler:
+    """What handles the requests."""
+
+    def on_produce(self, request: ProduceRequest) -> None:
+        """Handle a request that was read."""
+        raise NotImplementedError
+
+    def expire_produce(self, request: ProduceRequest) -> None:
+        """End the wait of a batch for followers."""
+        raise NotImplementedError
+
+
+class _Channel:
+    """A connection that the broker does not read.
+
+    Attributes:
+        request: the request that is not answered; None between an answer and the next request.
+        since_us: when it was read.
+        waiting: the requests behind it.
+        is_closed: whether the producer has closed the connection.
+    """
+
+    __slots__ = ("is_closed", "request", "since_us", "waiting")
+
+    def __init__(self, request: ProduceRequest, since_us: int) -> None:
+        self.request: ProduceRequest | None = request
+        self.since_us = since_us
+        self.waiting: list[ProduceRequest] = []
+        self.is_closed = False
+
+
+class _Next(Event):
+    """The next request of a connection is read."""
+
+    __slots__ = ("_request", "_server")
+    elision_safe = True
+    needs_partition = True
+
+    def __init__(self, server: SocketServer, request: ProduceRequest) -> None:
+        self._server = server
+        self._request = request
+
+    def writes_to(self, names: Container[str]) -> bool:
+        return self._request.writes_to(names)
+
+    def needs(self, names: Container[str]) -> bool:
+        """See `Event.needs`."""
+        return self._request.needs(names)
+
+    def happen(self, _: Gate) -> None:
+        self._server.read_next(self._request)
+
+
+class _Expiry(Event):
+    """Timeout of a batch that waits for followers, while others wait behind it."""
+
+    __slots__ = ("_request", "_server")
+    elision_safe = True
+
+    def __init__(self, server: SocketServer, request: ProduceRequest) -> None:
+        self._server = server
+        self._request = request
+
+    def happen(self, _: Gate) -> None:
+        self._server.expire(self._request)
+
+
+class SocketServer:
+    """See the module. Kafka: network.SocketServer."""
+
+    __slots__ = ("_channels", "_handler", "_kernel", "_life")
+
+    def __init__(self, kernel: Kernel, life: Gate) -> None:
+        self._kernel = kernel
+        self._life = life
+        self._handler: ProduceHandler | None = None
+        self._channels: dict[tuple[int, int], _Channel] = {}
+
+    def serve(self, handler: ProduceHandler | None) -> None:
+        """Give requests to a handler; None: the process has ended."""
+        self._handler = handler
+        self._channels.clear()
+
+    def receive(self, request: ProduceRequest) -> None:
+        """Handle a request that arrives, or let it wait for those before it."""
+        key = request.client, request.connection
+        channel = self._channels.get(key)
+        if channel is not None:
+            channel.waiting.append(request)
+            if channel.request is not None and len(channel.waiting) == 1:
+                self._await_expiry(channel)
+            return
+        if request.acks == _ALL:
+            self._channels[key] = _Channel(request, self._kernel.now_us)
+        assert self._handler is not None
+        self._handler.on_produce(request)
+
+    def read_next(self, request: ProduceRequest) -> None:
+        """Handle the first of the requests that wait, after the one before was answered."""
+        channel = self._channels[request.client, request.connection]
+        channel.waiting.remove(request)
+        if channel.is_closed:
+            channel.waiting.clear()
+        channel.request = request
+        channel.since_us = self._kernel.now_us
+        assert self._handler is not None
+        self._handler.on_produce(request)
+        if request.acks != _ALL:
+            self.answered(request)
+        elif channel.request is request and channel.waiting:
+            self._await_expiry(channel)
+
+    def answered(self, request: ProduceRequest) -> None:
+        """Read a connection again, whose request was answered, or needs no answer. Kafka: KafkaChannel#maybeUnmute."""
+        key = request.client, request.connection
+        channel = self._channels.get(key)
+        if channel is None or channel.request is not request:
+            return
+        if channel.waiting:
+            channel.request = None
+            self._kernel.schedule(self._kernel.now_us, self._life, _Next(self, channel.waiting[0]))
+        else:
+            del self._channels[key]
+
+    def is_late(self, request: ProduceRequest) -> bool:
+        """Whether a batch waited until its timeout, so that the broker has answered it before now."""
+        channel = self._channels.get((request.client, request.connection))
+        return (
+            channel is not None
+            and channel.request is request
+            and channel.since_us + request.timeout_us <= self._kernel.now_us
+        )
+
+    def _await_expiry(self, channel: _Channel) -> None:
+        request = channel.request
+        assert request is not None
+        due_us = max(self._kernel.now_us, channel.since_us + request.timeout_us)
+        self._kernel.schedule(due_us, self._life, _Expiry(self, request))
+
+    def expire(self, request: ProduceRequest) -> None:
+        """End the wait of a batch at its timeout, unless it was answered. Kafka: DelayedProduce#onExpiration."""
+        channel = self._channels.get((request.client, request.connection))
+        if channel is None or channel.request is not request:
+            return
+        channel.is_closed = True
+        assert self._handler is not None
+        self._handler.expire_produce(request)
+        self.answered(request)
