@@ -67,6 +67,7 @@ COUNTED: Final = {
     "0a9842361dd6": "did not try the times of lines on brokers in the simulation, so that some runs differed",
     "94e998b55dc6": "could not restart producers, and acted out no seeks of consumers",
     "95de1849e5bb": "counted what the command prints as a part of it",
+    "169d515f6aae": "declared its options in another way",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

@@ -137,7 +137,7 @@ def test_a_run_without_end_or_bound_is_killed(monkeypatch: pytest.MonkeyPatch) -
     ("number", "settings", "verdict", "digest"),
     [
         (-1, {"sim.event.budget": 150_000}, "exhausted", "22f9f85ce6ac0efd291b1ba25d082822"),
-        (-2, {}, "violation", "5b05b245edfee2315dc359d612f03e3b"),
+        (-2, {}, "violation", "fc4b84d44b7ebc57875a99308637a9c3"),
     ],
 )
 def test_what_once_took_more_than_any_machine_has(
