@@ -11,7 +11,6 @@ from sim.errors import UnavailableError
 REQUIRED: Final = {
     "click": "click",
     "google-crc32c": "google_crc32c",
-    "jinja2": "jinja2",
     "numpy": "numpy",
     "pyarrow": "pyarrow",
     "pydantic": "pydantic",

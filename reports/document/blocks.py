@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Role = Literal["", "answer", "note", "question", "quoted", "warning"]
+Role = Literal["", "answer", "none", "note", "question", "quoted", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Table:
 
     Attributes:
         headers: titles of the columns.
-        rows: the rows.
+        rows: the rows; one of a single cell is the title of those below it.
         numbers: titles of the columns that are aligned to the right.
         caption: what the table shows.
         apart: whether a terminal shows an empty line above it.
@@ -80,11 +80,46 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """Terms, or commands, and what each means."""
+
+    meanings: Mapping[str, str]
+    are_commands: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Pictures beside each other, each as the text of an SVG file with its caption; only a page shows them."""
+
+    pictures: Sequence[tuple[str, str]]
+    is_wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Blocks that a reader unfolds.
+
+    Attributes:
+        title: its title.
+        blocks: its blocks.
+        more: what follows the title, which is a heading then.
+        name: name for links.
+        is_open: whether it is unfolded at first.
+    """
+
+    title: str
+    blocks: Sequence[Block]
+    more: str = ""
+    name: str = ""
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     """Links to the headings that have names, on a page."""
 
 
-Block = Heading | Text | Line | Items | Commands | Table | Contents
+Block = Heading | Text | Line | Items | Commands | Table | Terms | Figures | Fold | Contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +131,11 @@ class Document:
         blocks: its blocks.
         generator: what wrote it.
         window: title of a browser's window; "": the title.
+        style: what a page has besides the common style.
     """
 
     title: str
     blocks: Sequence[Block]
     generator: str = "Highwater"
     window: str = ""
+    style: str = ""

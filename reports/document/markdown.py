@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from reports.document.blocks import Commands, Heading, Items, Line, Table, Text
+from reports.document.blocks import Commands, Fold, Heading, Items, Line, Table, Terms, Text
 from reports.document.escape import markdown, markdown_line
 from reports.formatting import plain
 
@@ -39,6 +39,10 @@ def _lines(block: Block) -> Iterator[str]:
         yield from _fenced([plain(line) for line in block.lines], block.language)
     elif isinstance(block, Table):
         yield from _table(block)
+    elif isinstance(block, Terms):
+        yield from (f"- **{markdown(term)}**: {markdown(meaning)}" for term, meaning in block.meanings.items())
+    elif isinstance(block, Fold):
+        yield from (f"**{markdown(block.title)}**{markdown(block.more)}", "", blocks_as_markdown(block.blocks).rstrip())
 
 
 def _fenced(lines: Sequence[str], language: str) -> Iterator[str]:
@@ -53,7 +57,9 @@ def _table(table: Table) -> Iterator[str]:
         yield from (f"**{markdown(table.caption)}**", "")
     yield _row(map(markdown, table.headers))
     yield _row("---:" if header in table.numbers else "---" for header in table.headers)
-    yield from (_row("-" if cell is None else markdown(cell) for cell in row) for row in table.rows)
+    for row in table.rows:
+        cells = (*row, *("" for _ in table.headers[len(row) :]))
+        yield _row("-" if cell is None else markdown(cell) for cell in cells)
 
 
 def _row(cells: Iterable[str]) -> str:

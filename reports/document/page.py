@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from reports.document.blocks import Cell, Commands, Contents, Heading, Items, Line, Table, Text
+from reports.document.blocks import Cell, Commands, Contents, Figures, Fold, Heading, Items, Line, Table, Terms, Text
 from reports.document.escape import html
 from reports.formatting import plain
 
@@ -26,14 +27,19 @@ def to_html(document: Document) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{html(document.window or document.title)}</title><style>{style()}</style></head>\n"
+        f"<title>{html(document.window or document.title)}</title><style>{document.style}{style()}</style></head>\n"
         f"<body><h1>{title}</h1>\n{blocks_as_html(document.blocks)}\n</body></html>\n"
     )
 
 
 def style() -> str:
     """The style of all pages."""
-    return resources.files("reports.document").joinpath("page.css").read_text(encoding="utf-8")
+    return colours() + resources.files("reports.document").joinpath("page.css").read_text(encoding="utf-8")
+
+
+def colours() -> str:
+    """The colours of all pages, in the light and in the dark."""
+    return resources.files("reports.document").joinpath("colours.css").read_text(encoding="utf-8")
 
 
 def blocks_as_html(blocks: Iterable[Block]) -> str:
@@ -61,7 +67,42 @@ def _html(block: Block) -> str:
         return f"<ul>{''.join(f'<li>{html(text)}</li>' for text in block.texts)}</ul>"
     if isinstance(block, Commands):
         return f"<pre>{html(chr(10).join(map(plain, block.lines)))}</pre>"
+    if isinstance(block, Terms):
+        return f"<dl{_class('' if block.are_commands else 'terms')}>{_terms(block)}</dl>"
+    if isinstance(block, Figures):
+        return _figures(block)
+    if isinstance(block, Fold):
+        return _fold(block)
     return _table(block) if isinstance(block, Table) else ""
+
+
+def _terms(block: Terms) -> str:
+    begin, end = ("<code>", "</code>") if block.are_commands else ("", "")
+    return "".join(
+        f"<dt>{begin}{html(term)}{end}</dt><dd>{html(meaning)}</dd>" for term, meaning in block.meanings.items()
+    )
+
+
+def _figures(block: Figures) -> str:
+    kind = _class("run" if block.is_wide else "")
+    figures = [
+        f"<figure{kind}>{svg}<figcaption>{html(caption)}</figcaption></figure>" for svg, caption in block.pictures
+    ]
+    if block.is_wide:
+        return "".join(_wide(caption, figure) for figure, (_, caption) in zip(figures, block.pictures, strict=True))
+    return figures[0] if len(figures) == 1 else f'<div class="beside">{"".join(figures)}</div>'
+
+
+def _fold(block: Fold) -> str:
+    name = f' class="cause" id="{html(block.name)}"' if block.name else ""
+    title = f"<h4>{html(block.title)}</h4>{html(block.more)}" if block.more else html(block.title)
+    is_open = " open" if block.is_open else ""
+    return f"<details{name}{is_open}><summary>{title}</summary>\n{blocks_as_html(block.blocks)}</details>"
+
+
+def _wide(name: str, content: str) -> str:
+    """What scrolls sideways where it does not fit."""
+    return f'<div class="wide" tabindex="0" role="region" aria-label="{html(name)}">{content}</div>'
 
 
 def _class(name: str) -> str:
@@ -72,20 +113,27 @@ def _table(table: Table) -> str:
     sides = ["n" if header in table.numbers else "" for header in table.headers]
     caption = f"<caption><span>{html(table.caption)}</span></caption>" if table.caption else ""
     head = "".join(
-        f'<th scope="col"{_class(side)}>{html(header)}</th>' for header, side in zip(table.headers, sides, strict=True)
+        f'<th scope="col"{_class(side)}>{_breakable(header)}</th>'
+        for header, side in zip(table.headers, sides, strict=True)
     )
-    body = "\n".join(f"<tr>{_cells(row, sides)}</tr>" for row in table.rows)
-    name = html(table.caption or ", ".join(table.headers))
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{name}"><table>{caption}'
-        f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
+    body = "\n".join(_row(row, sides) for row in table.rows)
+    return _wide(
+        table.caption or ", ".join(table.headers),
+        f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>",
     )
 
 
-def _cells(row: Sequence[object], sides: Sequence[str]) -> str:
+def _row(row: Sequence[object], sides: Sequence[str]) -> str:
+    if len(row) == 1 < len(sides):
+        return f'</tbody><tbody><tr><th scope="rowgroup" colspan="{len(sides)}">{html(row[0])}</th></tr>'
     cells: list[str] = []
     for cell, side in zip(row, sides, strict=True):
         style = _class(" ".join(filter(None, (side, cell.style if isinstance(cell, Cell) else ""))))
-        text = "-" if cell is None else html(cell)
-        cells.append(f"<td{style}>{text}</td>" if cells else f'<th scope="row"{style}>{text}</th>')
-    return "".join(cells)
+        text = "-" if cell is None else str(cell)
+        cells.append(f"<td{style}>{html(text)}</td>" if cells else f'<th scope="row"{style}>{_breakable(text)}</th>')
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _breakable(text: str) -> str:
+    """A name in the first column or row, which may break after a dot or an underscore."""
+    return re.sub(r"(?<=[a-z])([._])(?=[a-z])", r"\1<wbr>", html(text))

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from reports.document.escape import html
 from reports.document.markdown import blocks_as_markdown
+from reports.document.page import colours
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence.run_document import story_blocks
@@ -43,7 +44,7 @@ def page(films: Sequence[Film]) -> str:
         "difference": difference,
         "markdown": "\n".join(blocks_as_markdown(story_blocks(one.observed.result, one.story)) for one in films),
     }
-    script, style = _file("film.js"), _file("film.css")
+    script, style = _file("film.js"), colours() + _file("film.css")
     row = films[0].observed.result.row
     note = CURVE_NOTE if films[0].curve is not None else MARKS_NOTE
     if len(films) > 1:

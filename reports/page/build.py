@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
 
 from reports.analysis import compare, coverage_table, guarantees, sentences
-from reports.analysis.compare import ANY, Comparison, Group, Level, Rate, release_order
+from reports.analysis.compare import ANY, Comparison, Group, Pair, Rate, release_order
 from reports.analysis.guarantees import Map
 from reports.analysis.statistics import interval
-from reports.document.page import style
+from reports.document.blocks import (
+    Block,
+    Cell,
+    Commands,
+    Contents,
+    Document,
+    Figures,
+    Fold,
+    Heading,
+    Items,
+    Table,
+    Terms,
+    Text,
+)
+from reports.document.page import to_html
 from reports.drawing.explanation import told
 from reports.drawing.observed_run import observe
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence import triage
-from reports.evidence.narrative import Sentence
 from reports.evidence.story import heading
 from reports.evidence.triage import Bucket
-from reports.formatting import LEAST, number, part_of, percent, plain, seconds, share
+from reports.formatting import LEAST, number, part_of, percent, seconds, share, side_of_promise
 from reports.page import plots
 from reports.versions import version
 from scenarios import plugged
@@ -31,85 +44,15 @@ POINTS: Final = 12
 """Maximum number of grid points with their own part; larger grids are shown in the maps only."""
 PICTURES: Final = 12
 """Maximum number of pictures; of further causes, only the sentences are on the page."""
+FIRST: Final = 3
+"""Answers at the top; a part of the page repeats its own if there are more."""
+MAPS: Final = 4
+"""Maps of a scenario that are not folded."""
+UNFOLDED: Final = 12
+"""Longest list that is not folded."""
+
+
 STRUCK: Final = {True: "Lost records", False: "Other violations"}
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """The rates of some kinds of violation on one side of the promise.
-
-    Attributes:
-        title: whether records are lost.
-        plot: as SVG; "" if there are too few runs.
-        rows: kind -> group, k of n, share, and interval, of each group.
-    """
-
-    title: str
-    plot: str
-    rows: dict[str, list[tuple[str, str, str, str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class ReportSection:
-    """The part of the report about one scenario at one point of a grid.
-
-    Attributes:
-        name: name for links.
-        title: scenario and settings.
-        said: the result in sentences.
-        comparison: the figures.
-        groups: its groups in display order.
-        sides: violations inside the promise, and outside it.
-        levels: what availability measures -> mean of each group.
-    """
-
-    name: str
-    title: str
-    said: str
-    comparison: Comparison
-    groups: list[Group]
-    sides: dict[str, list[Panel]]
-    levels: dict[str, list[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """The part of the report about one scenario at all points of a grid: maps, and safety against availability.
-
-    Attributes:
-        name: name for links.
-        title: the scenario.
-        maps: its maps.
-        loses: what the rates measure.
-        trades: side of the promise -> plot.
-        points: of each point of the plots, its name, seconds without a leader, and k of n on both sides.
-    """
-
-    name: str
-    title: str
-    maps: list[Map]
-    loses: str
-    trades: dict[str, str]
-    points: list[tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """A bucket of failures, and the story of its smallest seed if that was shrunk.
-
-    Attributes:
-        name: name for links.
-        bucket: the bucket.
-        explains: the command that tells the same story.
-        story: what happened; empty if the seed was not shrunk.
-        picture: as SVG, or "".
-    """
-
-    name: str
-    bucket: Bucket
-    explains: str
-    story: Sequence[Sentence] = ()
-    picture: str = ""
 
 
 def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = None) -> str:
@@ -123,6 +66,12 @@ def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = 
     Raises:
         InputError: there are no rows.
     """
+    title = f"{', '.join(sorted(store.scenarios))} in {', '.join(_modes(store))}"
+    blocks = list(_blocks(store, triaged, kind))
+    return to_html(Document(title, blocks, "Highwater report", f"Highwater: {title}", plots.STYLE))
+
+
+def _blocks(store: Store, triaged: triage.Triage | None, kind: str | None) -> Iterator[Block]:
     comparisons: dict[str, list[Comparison]] = {}
     maps: dict[str, list[Map]] = {}
     names = sorted(store.scenarios)
@@ -132,83 +81,112 @@ def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = 
             comparisons[name], maps[name] = found, guarantees.maps(store, frame)
     if not comparisons:
         raise store.no_rows()
-    shown_parts = [one for found in comparisons.values() for one in found[:POINTS]]
+    parts = [one for found in comparisons.values() for one in found[:POINTS]]
+    yield Text(_question(store, names), "question")
+    answers = [sentences.first(one) for one in parts]
+    yield from (Text(said, "answer") for said in answers[:FIRST])
+    if len(parts) > FIRST:
+        yield Text(f"{counted(len(parts) - FIRST, 'more answer')} below.", "note")
+    yield from (Text(shortcoming, "warning") for shortcoming in store.shortcomings())
+    yield Terms(sentences.TERMS)
+    yield Text(
+        "The scenario's faults are far denser than those of a data centre: compare the rates with each other, and do "
+        f"not read them as losses per year. Seeds {_seeds(store)}, simulated with code {store.run['code_version']}; "
+        f"report by Highwater {version()}.",
+        "note",
+    )
+    yield Contents()
     # Panels are compared across the page: all have the same axis.
-    lowest = min(plots.decade(one.groups, _kinds(one), inside=side) for one in shown_parts for side in (True, False))
-    parts = [_part(f"part-{place}", one, lowest) for place, one in enumerate(shown_parts)]
-    text: str = (
-        jinja_environment("reports.page")
-        .get_template("report.html")
-        .render(
-            title=f"{', '.join(names)} in {', '.join(_modes(store))}",
-            question=_question(store, names),
-            parts=parts,
-            abouts=[_about(f"about-{place}", name, maps[name], comparisons[name]) for place, name in enumerate(maps)],
-            left_out=max(0, len(store.sweep.variants) - len(parts)),
-            shortcomings=store.shortcomings(),
-            triage=triaged,
-            causes=_causes(triaged, store) if triaged else {},
-            coverage=_coverage(store),
-            reproduce=_reproduce(store),
-            run=store.run,
-            seeds=_seeds(store),
-            version=version(),
-            style=plots.STYLE + style(),
-            terms=sentences.TERMS,
-            legend=sentences.LEGEND,
-        )
+    lowest = min(plots.decade(one.groups, _kinds(one), inside=side) for one in parts for side in (True, False))
+    for place, (one, said) in enumerate(zip(parts, answers, strict=True)):
+        yield from _part(f"part-{place}", one, said if len(parts) > FIRST else "", lowest)
+    if left_out := max(0, len(store.sweep.variants) - len(parts)):
+        yield Text(f"{counted(left_out, 'more point')} of the grid: see the maps below, and highwater compare.", "note")
+    if triaged:
+        yield from _causes(triaged, store)
+    for place, name in enumerate(maps):
+        yield from _about(f"about-{place}", name, maps[name], comparisons[name])
+    yield from _coverage(store)
+    yield Heading("How to reproduce it", name="reproduce")
+    code = store.run["code_version"]
+    yield Text(f"A run is a pure function of scenario, mode and seed. With code {code}:")
+    yield Terms(dict(_reproduce(store)), are_commands=True)
+    yield Heading("How to read it", name="legend")
+    yield Items(sentences.LEGEND)
+
+
+def _causes(found: triage.Triage, store: Store) -> Iterator[Block]:
+    """Failures by cause: violations inside the promise first, lost records first, modes in order of release."""
+    yield Heading("Failures and their causes", name="causes")
+    yield Text(
+        f"Highwater {found.looked}. The cause of a failure is the one rule or setting whose change alone, with the "
+        "same plan of faults, cures it. One run of each cause, shrunk to what the failure needs, is told in sentences, "
+        "under what prevents it: a setting, or the releases that have the repair."
     )
-    return text
-
-
-def _causes(found: triage.Triage, store: Store) -> dict[tuple[str, bool], list[Cause]]:
-    """Kind of violation and side of the promise -> its causes: lost records first, modes in order of release."""
     kinds = [*sentences.LOSSES, *sorted(bucket.kind for bucket in found.buckets)]
-    buckets = sorted(
-        enumerate(found.buckets),
-        key=lambda one: (not one[1].inside, kinds.index(one[1].kind), release_order(one[1].mode), one[0]),
-    )
-    causes: dict[tuple[str, bool], list[Cause]] = {}
+    buckets = sorted(found.buckets, key=lambda one: (not one.inside, kinds.index(one.kind), release_order(one.mode)))
     several = len(store.sweep.scenarios) > 1
-    for place, (_, bucket) in enumerate(buckets):
-        case = found.cases.get(triage.key(bucket))
-        explains = triage.explains(bucket, store.folder.shown, several=several)
-        cause = Cause(f"cause-{place}", bucket, explains)
-        if case is not None:
-            observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
-            drawn = picture(observed, list(heading(observed.result)), everything=False)
-            svg = to_svg(drawn, f"run-{place}") if place < PICTURES else ""
-            cause = replace(cause, story=told(observed, bucket.kind), picture=svg)
-        causes.setdefault((bucket.kind, bucket.inside), []).append(cause)
-    return causes
+    numbers = {id(bucket): number for number, bucket in enumerate(buckets)}
+    for (kind, inside), group in groupby(buckets, key=lambda one: (one.kind, one.inside)):
+        these = list(group)
+        count = sum(bucket.count for bucket in these)
+        yield Heading(f"{kind}, {side_of_promise(inside)}", level=3)
+        yield Text(_looked(found, kind, these, count, inside=inside))
+        for place, bucket in enumerate(these):
+            number = numbers[id(bucket)]
+            yield Fold(
+                _cause(found, bucket),
+                list(_told(found, bucket, store, number, several=several)),
+                more=f", {'all of these' if bucket.count == count else part_of(bucket.count, count)}"
+                + (f"; {bucket.bug} ({bucket.ticket})" if bucket.bug else ""),
+                name=f"cause-{number}",
+                is_open=not place,
+            )
+    if found.unexplained:
+        yield Fold(f"{counted(len(found.unexplained), 'failure')} could not be examined", [Items(found.unexplained)])
 
 
-def jinja_environment(package: str) -> Any:
-    """The environment of the templates in a package's folder, which escapes all text."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(package, "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        # A number and its unit stay together.
-        finalize=lambda value: (
-            plain(value).replace(" %", "\xa0%").replace("<= ", "<=\xa0") if type(value) is str else value
-        ),
+def _looked(found: triage.Triage, kind: str, buckets: list[Bucket], count: int, *, inside: bool) -> str:
+    """How many of the failures that were looked at are of a kind."""
+    looked, there = (found.inside_looked, found.inside) if inside else (found.outside_looked, found.outside)
+    share_there = sum(bucket.share for bucket in buckets)
+    estimated = f", {percent(share_there)} of all there" if LEAST <= looked < there else ""
+    excuse = "" if inside else ", whose faults Kafka never promised to survive"
+    return (
+        f"A run {sentences.does(kind)}: {count:,} of {looked:,} looked at {side_of_promise(inside)}{estimated}{excuse}."
     )
-    environment.filters |= {"n": "{:,}".format, "p": _p, "seconds": seconds}
-    environment.globals |= {
-        "counted": counted,
-        "does": sentences.does,
-        "measured": sentences.measured,
-        "part_of": part_of,
-        "percent": percent,
-        "LEAST": LEAST,
-        "share": lambda k, n: share(k, n) if n else "-",
-    }
-    return environment
+
+
+def _cause(found: triage.Triage, bucket: Bucket) -> str:
+    cure = f"cured by {bucket.repair}" if bucket.repair else "cured by no single repair"
+    advice = f": {bucket.advice}" if bucket.repair and bucket.repair != bucket.advice else ""
+    return f"{f'{bucket.scenario}, ' if found.several else ''}{bucket.mode}: {cure}{advice}"
+
+
+def _told(found: triage.Triage, bucket: Bucket, store: Store, number: int, *, several: bool) -> Iterator[Block]:
+    """The smallest run of a bucket, as a story and a picture if it was shrunk."""
+    if bucket.others:
+        yield Text(f"All of them are also cured by {', '.join(bucket.others)}.")
+    seed = bucket.smallest.seed
+    case, small = found.cases.get(triage.key(bucket)), bucket.small
+    if case is None or small is None:
+        yield Text(f"Seed {seed} is its smallest; it was not shrunk here.")
+    else:
+        observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
+        point = f" with {bucket.smallest.point}" if bucket.smallest.point else ""
+        faults = f"{counted(len(small.faults), 'fault')} ({', '.join(small.faults)})"
+        unfinished = "" if small.whole else " when its number of runs was used up"
+        yield Text(
+            f"Seed {seed}{point}, shrunk to {counted(small.batches, 'batch', 'batches')} and {faults}{unfinished}:"
+        )
+        yield Table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in told(observed, bucket.kind)])
+        if number < PICTURES:
+            drawn = picture(observed, list(heading(observed.result)), everything=False)
+            caption = "Time runs downwards. The steps that the violation comes from; a narrow screen scrolls sideways."
+            figures = Figures([(to_svg(drawn, f"run-{number}"), caption)], is_wide=True)
+            yield Fold("Picture of this run", [figures])
+    yield Text("To have it told again, with what would have prevented it; and the run before it was shrunk:")
+    yield Commands([triage.explains(bucket, store.folder.shown, several=several), bucket.smallest.replay])
 
 
 def _modes(store: Store) -> list[str]:
@@ -232,44 +210,61 @@ def _seeds(store: Store) -> str:
     return ", ".join(f"{first}..{end}" for first, end in pairs)
 
 
-def _p(p: float) -> str:
-    return f"{p:.2g}" if p >= 0.001 else "<0.001"
-
-
 def _kinds(comparison: Comparison) -> list[str]:
     """The kinds of violation that occurred: lost records first."""
     found = [rate.kind for rate in comparison.groups[0].rates if rate.kind != ANY]
     return sorted(found, key=lambda kind: (kind not in sentences.LOSSES, kind))
 
 
-def _part(name: str, comparison: Comparison, lowest: int) -> ReportSection:
+def _part(name: str, comparison: Comparison, said: str, lowest: int) -> Iterator[Block]:
+    """One scenario at one point of a grid."""
     groups = sentences.in_order(comparison)
     fixed = [f"{key} = {shown(value)}" for key, value in comparison.fixed.items()]
-    levels = [sentences.measured(one[0].measure, [level.mean for level in one]) for one in _availability(groups)]
-    return ReportSection(
-        name,
-        ", ".join([comparison.scenario, *fixed]),
-        sentences.first(comparison),
-        comparison,
-        groups,
-        {side: list(_panels(groups, _kinds(comparison), lowest, side)) for side in ("inside", "outside")},
-        dict(levels),
-    )
+    yield Heading(f"{', '.join([comparison.scenario, *fixed])}: rates", name=name)
+    if said:
+        yield Text(said, "answer")
+    kinds = _kinds(comparison)
+    for side in ("inside", "outside"):
+        yield Heading(f"{side.capitalize()} the promise", level=3)
+        yield Text(sentences.TERMS[f"{side} the promise"])
+        panels = list(_panels(comparison.by, groups, kinds, lowest, side))
+        none = "; ".join(f"{group.name} in 0 of {group.runs:,} runs" for group in groups)
+        yield from panels or [Text(f"No run violated anything {side} the promise: {none}.", "none")]
+    yield Heading("Runs, and what they cost", level=3)
+    yield _runs(groups)
+    if comparison.pairs:
+        yield Heading(f"{'Modes' if comparison.by == 'mode' else 'Values'} in pairs, on the same seeds", level=3)
+        yield Text(
+            "The same seed gives both the same plan of faults. p is the probability that chance alone splits the seeds "
+            "that fail in only one of the two at least this unevenly (exact McNemar test): above 0.05, they may not "
+            "differ at all; of twenty such p, chance alone brings one below it."
+        )
+    for place, pair in enumerate(comparison.pairs):
+        equal = part_of(pair.equal_faults, pair.n)
+        title = f"{pair.a} and {pair.b}, {pair.n:,} common seeds; equal faults took effect in {equal}"
+        yield Fold(title, _pair(pair), is_open=not place)
 
 
-def _availability(groups: Iterable[Group]) -> Iterator[tuple[Level, ...]]:
-    """Each measure of availability, of all groups; none if a group has no run that ended."""
-    return zip(*(group.availability for group in groups), strict=False)
-
-
-def _panels(groups: list[Group], kinds: list[str], lowest: int, side: str) -> Iterator[Panel]:
-    """The panels of one side of the promise: lost records apart from other violations."""
+def _panels(by: str, groups: list[Group], kinds: list[str], lowest: int, side: str) -> Iterator[Block]:
+    """The rates on one side of the promise: lost records apart from other violations."""
     occurred = [kind for kind in kinds if any(getattr(_rate(group, kind), side) for group in groups)]
     for loses, title in STRUCK.items():
-        if those := [kind for kind in occurred if (kind in sentences.LOSSES) == loses]:
-            enough = all(group.runs >= LEAST for group in groups)
-            plot = plots.rates(groups, those, inside=side == "inside", lowest=lowest) if enough else ""
-            yield Panel(title, plot, {kind: [_row(group, kind, side) for group in groups] for kind in those})
+        if not (those := [kind for kind in occurred if (kind in sentences.LOSSES) == loses]):
+            continue
+        yield Heading(f"{title}, {side} the promise", level=4)
+        rows = [row for kind in those for row in ((kind,), *(_row(group, kind, side) for group in groups))]
+        headers = [by, "runs", "share", "95 % interval"]
+        table = Table(headers, rows, headers[1:], f"{title} in figures.")
+        if any(group.runs < LEAST for group in groups):
+            yield Text(f"Fewer than {LEAST} runs have no share that would mean anything.", "note")
+            yield table
+            continue
+        caption = (
+            "95 % intervals; an open triangle is the upper bound where no run showed it. All plots of rates on this "
+            "page have the same axis."
+        )
+        yield Figures([(plots.rates(groups, those, inside=side == "inside", lowest=lowest), caption)])
+        yield Fold("The same in figures", [table])
 
 
 def _row(group: Group, kind: str, side: str) -> tuple[str, str, str, str]:
@@ -282,15 +277,84 @@ def _row(group: Group, kind: str, side: str) -> tuple[str, str, str, str]:
     return group.name, f"{k:,} of {n:,}", percent(k / n), bounds
 
 
+def _runs(groups: list[Group]) -> Table:
+    rows: list[tuple[object, ...]] = [
+        ("all that count", *(f"{group.runs:,}" for group in groups)),
+        ("tolerated", *(share(group.runs_inside, group.runs) if group.runs else "-" for group in groups)),
+        ("stalled: an operator has to act", *(f"{group.stalled:,}" for group in groups)),
+        ("vacuous: too little happened", *(f"{group.vacuous:,}" for group in groups)),
+        ("exhausted: used up a budget", *(f"{group.exhausted:,}" for group in groups)),
+        ("errors, which do not count", *(f"{group.errors:,}" for group in groups)),
+    ]
+    # No measure, if a group has no run that ended.
+    levels = list(zip(*(group.availability for group in groups), strict=False))
+    if levels:
+        rows.append(("mean of a run",))
+    for one in levels:
+        measure, means = sentences.measured(one[0].measure, [level.mean for level in one])
+        rows.append((measure, *means))
+    names = [group.name for group in groups]
+    return Table(["runs", *names], rows, names, "Runs by outcome, and means of a run, of which less is better.")
+
+
+def _pair(pair: Pair) -> list[Block]:
+    headers = ["kind", "both", f"only {pair.a}", f"only {pair.b}", "p"]
+    kinds = [
+        (
+            one.kind,
+            f"{one.both:,}",
+            f"{one.only_a:,}",
+            f"{one.only_b:,}",
+            f"{one.p:.2g}" if one.p >= 0.001 else "<0.001",
+        )
+        for one in pair.kinds
+    ]
+    means = []
+    for one in pair.availability:
+        measure, (mean_a, mean_b) = sentences.measured(one.measure, [one.mean_a, one.mean_b])
+        bounds = [] if one.low is None or one.high is None else [one.low, one.high]
+        mean, *ends = sentences.measured(one.measure, [one.mean, *bounds], "+")[1]
+        means.append((measure, mean_a, mean_b, f"{mean} ({' to '.join(ends)})" if ends else mean))
+    columns = ["mean of a run", pair.a, pair.b, "difference (95 % interval)"]
+    more = f"Means of a run, and how much more it is with {pair.a} than with {pair.b}."
+    return [
+        Table(headers, kinds, headers[1:], "Seeds by which of the two violates it, inside or outside the promise."),
+        Table(columns, means, columns[1:], more),
+    ]
+
+
 def _rate(group: Group, kind: str) -> Rate:
     return next(rate for rate in group.rates if rate.kind == kind)
 
 
-def _about(name: str, title: str, maps: list[Map], comparisons: list[Comparison]) -> About:
-    """Maps, and the rates of the first kind of violation against the time without a leader."""
+def _about(name: str, title: str, maps: list[Map], comparisons: list[Comparison]) -> Iterator[Block]:
+    """One scenario at all points of a grid: maps, and safety against availability."""
+    yield Heading(f"{title}: guarantee map", name=name)
+    yield Text(
+        "Each cell counts runs: kept (nothing violated), violated inside the promise, or violated only outside it. "
+        "Where all of n runs kept everything, the upper bound of the rate stands beside it. A run counts in the row of "
+        "each of its kinds of fault, so a row does not name a cause."
+    )
+    tables = [
+        Table(
+            [one.rows_are, *one.columns],
+            [(row, *(Cell(cell.said, f"map {cell.worst}") for cell in cells)) for row, cells in one.rows.items()],
+            caption=one.title,
+        )
+        for one in maps
+    ]
+    yield from tables[:MAPS]
+    if tables[MAPS:]:
+        yield Fold(counted(len(tables) - MAPS, "more map"), tables[MAPS:])
+    yield from _trades(comparisons)
+
+
+def _trades(comparisons: list[Comparison]) -> Iterator[Block]:
+    """The rates of the first kind of violation against the time without a leader."""
     kinds = {rate.kind for one in comparisons for group in one.groups for rate in group.rates if rate.k}
     kind = next((kind for kind in sentences.FIRST if kind in kinds), ANY)
-    points, rates = [], []
+    points: list[tuple[object, ...]] = []
+    rates = []
     for comparison in comparisons:
         for group in sentences.in_order(comparison):
             wait = next((level for level in group.availability if level.measure == "leaderless_ms"), None)
@@ -300,25 +364,51 @@ def _about(name: str, title: str, maps: list[Map], comparisons: list[Comparison]
             rate = next((rate for rate in group.rates if rate.kind == kind), None)
             ks = (rate.inside, rate.outside) if rate else (0, 0)
             label = f"{group.name} ({fixed})" if fixed else group.name
-            points.append((label, number(wait.mean / 1_000), *(part_of(k, group.runs) for k in ks)))
+            cells = (label, number(wait.mean / 1_000), *(part_of(k, group.runs) for k in ks))
+            points.append((len(points) + 1, *cells))
             rates.append((wait.mean / 1_000, [(k, group.runs, *interval(k, group.runs)) for k in ks]))
-    trades = {}
     most = (
         max((wait_s for wait_s, _ in rates), default=0),
         max((side[3] for _, both in rates for side in both), default=0),
     )
-    for place, side in enumerate(("inside", "outside")):
-        if any(both[place][0] for _, both in rates):
-            trades[side] = plots.trade([(wait_s, both[place]) for wait_s, both in rates], inside=not place, most=most)
-    return About(name, title, maps, sentences.does(kind), trades, points)
+    trades = [
+        (
+            plots.trade([(wait_s, both[place]) for wait_s, both in rates], inside=not place, most=most),
+            f"{side.capitalize()} the promise, with 95 % intervals. Numbers are those of the table.",
+        )
+        for place, side in enumerate(("inside", "outside"))
+        if any(both[place][0] for _, both in rates)
+    ]
+    if trades:
+        loses = sentences.does(kind)
+        yield Heading("Safety against availability", level=3)
+        yield Text(
+            f"How many runs a mode {loses}, against how long a run is without a leader on average. Lower and further "
+            "left is better."
+        )
+        yield Figures(trades)
+        headers = ["number", "mode", "without a leader, s", "inside", "outside"]
+        yield Table(headers, points, ["number", *headers[2:]], f"Runs in which a mode {loses}.")
 
 
-def _coverage(store: Store) -> coverage_table.CoverageReport | None:
-    """The sweep's coverage; None if its rows lack it."""
-    summary = read_json(store.folder, "summary.json")
-    if summary.get("coverage") is None:
-        return None
-    return coverage_table.read(store)
+def _coverage(store: Store) -> Iterator[Block]:
+    """What the sweep never reached; nothing if its rows lack coverage."""
+    if read_json(store.folder, "summary.json").get("coverage") is None:
+        return
+    found = coverage_table.read(store)
+    yield Heading("What was never reached", name="reached")
+    yield Text("A clean sweep says nothing of steps that its faults never led to.")
+    for group in found.groups:
+        if never := group.never:
+            reachable = len(group.probes) - len(group.foreign)
+            yield Heading(f"{group.name}: {len(never)} of {reachable} never", level=3)
+            texts = [f"{probe}: {group.meaning(probe)}" if group.meaning(probe) else probe for probe in never]
+            title = f"{len(never)} that no run reached"
+            yield Fold(title, [Items(texts)], is_open=len(never) <= UNFOLDED)
+    if found.idle:
+        yield Text(f"Drawn, and took effect in no run: {', '.join(found.idle)}.")
+    if found.undrawn:
+        yield Text(f"Kinds of fault that these scenarios do not draw: {', '.join(found.undrawn)}.")
 
 
 def _reproduce(store: Store) -> Iterator[tuple[str, str]]:

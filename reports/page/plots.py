@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from html import escape
 from typing import TYPE_CHECKING, Final
 
 from reports.analysis.statistics import interval
+from reports.document.escape import html
 from reports.formatting import percent
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _x(place: float) -> str:
 
 
 def _text(x: float, y: float, text: str, css: str = "") -> str:
-    return f'<text x="{x}%" y="{y:.1f}" class="{css}">{escape(text)}</text>'
+    return f'<text x="{x}%" y="{y:.1f}" class="{css}">{html(text)}</text>'
 
 
 def _line(begin: float, end: float, y: float, css: str) -> str:
@@ -182,5 +182,5 @@ def _axis(ticks: Sequence[tuple[float, str]], y: float, title: str) -> str:
 
 
 def _svg(label: str, body: str, height: float) -> str:
-    head = f'role="img" aria-label="{escape(label)}" xmlns="http://www.w3.org/2000/svg" class="plot"'
+    head = f'role="img" aria-label="{html(label)}" xmlns="http://www.w3.org/2000/svg" class="plot"'
     return f'<svg {head} width="{WIDTH}" height="{height}">{body}</svg>'

@@ -22,7 +22,7 @@ EXCLUDED: Final = frozenset({"__pycache__", "tests"})
 """Folders that are not archived."""
 BY_SPARK: Final = frozenset({"pyspark", "py4j"})
 """Packages that every worker has from Spark."""
-OF_PAGES: Final = frozenset({"jinja2", "numpy", "scipy"})
+OF_PAGES: Final = frozenset({"numpy", "scipy"})
 """Packages of statistics and pages, which workers need at most for other packages."""
 _SCRIPT: Final = "bin/python"
 _PYTHON: Final = """\

@@ -164,7 +164,8 @@ def test_commands_of_the_guide_are_understood(page: str, tmp_path: Path, monkeyp
 
 def _check_names(asked: dict[str, Any], own: set[str]) -> None:
     """Modes, rules and scenarios that a command names are there, or files of the reader's own."""
-    for mode in str(asked.get("modes") or asked.get("mode") or "hw").split(","):
+    named = asked.get("modes") or asked.get("mode") or "hw"
+    for mode in named.split(",") if isinstance(named, str) else named:
         base, _, rules = mode.partition("+")
         assert base in MODES or base in own or is_path(base)
         assert not rules or parse_overrides(rules.split("+"))

@@ -1,4 +1,4 @@
-"""Checks reports, a picture and the page of a run in headless Chromium, at 1,280 and 390 pixels.
+"""Checks a report, an audit, a picture and the page of a run in headless Chromium, at 1,280 and 390 pixels.
 
 Each loads without a request to anywhere, without an error on the console, and is no wider than its window; each link of
 the report leads to something that is seen, and its texts can be read in the light and in the dark.
@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import highwater as hw
+from highwater.lab.audit.audit import audit
+from highwater.lab.audit.page import audit_page
+from highwater.lab.audit.results import Named
+from tests.places import FIXTURES
 from tests.verification.browser import chromium, film, report
 
 if TYPE_CHECKING:
@@ -48,6 +52,12 @@ def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
     yield from (f"error: {error}" for error in browser.errors)
 
 
+def _audit() -> str:
+    log = FIXTURES / "metadata" / "reassignment-back-4.3.1"
+    found = audit([log])
+    return audit_page(found, [log], Named(found, hides=False))
+
+
 def _tell(file: Path, width: int, wrong: list[str]) -> None:
     sys.stdout.write("".join(f"{file.name} at {width}: {line}\n" for line in wrong or ["as it should be"]))
 
@@ -64,7 +74,8 @@ def main() -> int:
         hw.sweep("power", "40..60", folder / "store", modes=["hw", "kip101", "elr"])
         hw.report(folder / "store", folder / "report.html", most=4)
         hw.draw(hw.run("kip101-scenario-1", "hw")).save(folder / "run.svg")
-        for file in (folder / "report.html", folder / "run.svg"):
+        (folder / "audit.html").write_text(_audit(), encoding="utf-8")
+        for file in (folder / "report.html", folder / "audit.html", folder / "run.svg"):
             for width in WIDTHS:
                 wrong = list(problems(browser, file, width))
                 if file.suffix == ".html":
