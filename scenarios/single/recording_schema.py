@@ -18,8 +18,11 @@ from faults.kinds.registry import KINDS
 from faults.plan import ALL_DIRECTORIES, FOLLOWERS, ITS_DIRECTORY, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.format import catalogue, fields
+from scenarios.format.scenario import Topic
+from scenarios.format.schema import model
 from scenarios.format.validation import Table, checked, validated
 from sim.config import DIRECTORIES_MAX, Value, parse, resolve
+from sim.environment.topology import Topology
 from sim.errors import InputError, did_you_mean
 from sim.history.steps import MOMENTS
 from sim.kernel.streams import SEED_END
@@ -90,25 +93,6 @@ class _Send(Table):
     due_us: Time
 
 
-class _Topology(Table):
-    racks: dict[str, list[Broker]]
-    power_domains: dict[str, list[Broker]]
-    hosts: dict[str, list[Broker]]
-    latency_within_rack_us: Time
-    latency_between_racks_us: Time
-
-
-class _Topic(Table):
-    name: str
-    partitions: Annotated[int, _within(1, fields.MAX_PARTITIONS)]
-    replication_factor: Broker | None
-    idle: bool
-    created: bool = True
-    in_percent: Annotated[int, _within(0, 100)] = 100
-    config: Settings
-    directory: Annotated[int, _within(1, DIRECTORIES_MAX)] | None = None
-
-
 class _RunTable(Table):
     schema_version: int
     scenario: Annotated[str, _keyed(paths.name)]
@@ -123,8 +107,8 @@ class _RunTable(Table):
     horizon_us: Time
     settle_us: Time
     keeps_cluster: bool = False
-    topology: _Topology | None = None
-    topics: list[_Topic] = Field(default_factory=list)
+    topology: model(Topology) | None = None  # type: ignore[valid-type]
+    topics: list[model(Topic)] = Field(default_factory=list)  # type: ignore[valid-type]
     config: Annotated[Settings, _by(resolve)]
     broker_config: dict[BrokerKey, Settings]
     broker_modes: dict[BrokerKey, ModeName]
@@ -208,6 +192,8 @@ class _Plan(Table):
 _TABLES: Final[dict[str, type[Table]]] = {
     "": _RunTable,
     "sends": _Send,
+    "topology": model(Topology),
+    "topics": model(Topic),
     "plan": _Plan,
     "faults": _Fault,
     "trigger": _Trigger,
@@ -216,7 +202,7 @@ _TABLES: Final[dict[str, type[Table]]] = {
 
 def run_of(data: dict[str, Any]) -> dict[str, Any]:
     """A checked recording, with settings and broker ids as a run has them; raises InputError with all problems."""
-    run = validated(_RunTable, data, tables=_TABLES)
+    run = validated(_RunTable, data, fields.gather(data), _TABLES)
     outside = {
         run.first,
         run.config["default.replication.factor"],
