@@ -12,53 +12,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from faults.bounds import FaultBounds
+from scenarios.format import converter
 from scenarios.format.actions import ACTIONS
 from scenarios.format.finding import GROUPS, FaultsNeeded, FindingTable, HuntedIn, WalkedIn
 from scenarios.format.json_schema import json_schema
-from scenarios.format.scenario import AlsoOccurs, Bursts, FinalLog, OnBrokers, Pattern, Scenario, Topic
+from scenarios.format.scenario import (
+    AlsoOccurs,
+    Brokers,
+    Bursts,
+    FinalLog,
+    OnBrokers,
+    Pattern,
+    Scenario,
+    ScriptLine,
+    StoryLine,
+    Topic,
+)
+from scenarios.format.schema import dataclasses_in
 from sim.environment.topology import Topology
 
 _ATTRIBUTE: Final = re.compile(r"^    ?(\w+): (.*)$")
-_OWN: Final = {
-    "schema": "version of the format: 1",
-    "name": "the scenario's name, which rows and folders have",
-    "title": "one line",
-    "brokers": "their number, or a table: `[brokers]` below",
-    "draw": "settings that the seed chooses from a list: key and values",
-    "script": "lines of the script, in order: `[[script]]` below",
-    "story": "steps that must occur, in this order: `[[story]]` below",
-    "final": "logs at the end: `[[final]]` below",
-    "settle_ms": "time for convergence beyond the default deadline, in ms",
-    "kind": "a kind of violation that is known to occur",
-    "modes": "modes in which it occurs",
-    "label": "whether the promise covers it",
-    "reason": "why it occurs",
-    "step": "kind of step",
-    "rules": "rule with its values: where a rule has another value, the line is skipped",
-    "when": "pattern of a step that the line waits for, after the line before",
-    "after_ms": "further time, in ms",
-    "after_us": "further time, in us",
-    "do": "the action",
-    "leader_epoch": "leader epoch",
-    "isr": "ISR, in any order",
-    "elr": "eligible leader replicas, in any order",
-    "last_known_elr": "last known eligible leader replicas, in any order",
-    "broker": "the step's broker; 0: none",
-    "expect": "mode with its expectation: `clean`, `clean:KIND|KIND`, `violates:KIND|KIND` or `may-violate`",
-    "config": "settings of all brokers and clients",
-    "workload": "random batches: `[workload]` below; without it, the script sends all batches",
-    "topology": "racks, power domains and hosts of brokers: `[topology]` below",
-    "topics": "the topics: `[[topics]]` below; without it, one with one partition",
-    "faults": "random faults: `[faults]` below",
-    "control": "`real`: ZooKeeper or KRaft, as in the mode; `scripted`: the script is the control plane",
-    "confirm": "releases of Kafka on whose brokers `make confirm` runs it: `[confirm]` below",
-    "finding": "the failure of Kafka's that the scenario shows: `[finding]` below",
-    "broken_by": "clean mode with rule values with which an expected kind occurs: each alone, or together",
-}
-_LATENCIES: Final = {
-    "latency_within_rack_us": "latency added to each message between two brokers of a rack, in us",
-    "latency_between_racks_us": "latency added to each message between brokers of different racks, in us",
-}
+_TIMES: Final = ("_ms", "_us")
 _KINDS: Final = "fault kinds that a seed may enable: [all kinds](../faults/README.md)"
 _HEAD: Final = """\
 # Reference of scenario files
@@ -81,10 +55,21 @@ def attributes(described: type) -> dict[str, str]:
             name, found[match[1]] = match[1], match[2]
         elif name and line.startswith("        "):
             found[name] += f" {line.strip()}"
+    keys = {one.name: one.key for one in converter.in_file(described)}
     return {
-        key.removesuffix("us") + "ms" if key.endswith("_us") else key: text.rstrip(".").replace("``", "`")
-        for key, text in found.items()
+        keys[name]: text.rstrip(".").replace("``", "`") + (f", in {keys[name][-2:]}" if name.endswith(_TIMES) else "")
+        for name, text in found.items()
+        if name in keys
     }
+
+
+def _of_file() -> dict[str, str]:
+    """Meanings of the keys of a file."""
+    found = attributes(Scenario)
+    for one in converter.in_file(Scenario):
+        if list(dataclasses_in(one.kind)):
+            found[one.key] += f": `[[{one.key}]]` below" if "tuple[" in str(one.kind) else f": `[{one.key}]` below"
+    return {**found, "schema": "version of the format: 1", "brokers": "their number, or a table: `[brokers]` below"}
 
 
 def reference() -> str:
@@ -93,18 +78,18 @@ def reference() -> str:
     tables = schema["$defs"]
     parts = [
         _HEAD,
-        _table("The file", schema, {**attributes(Scenario), **_OWN}),
-        _table("`[brokers]`", schema["properties"]["brokers"]["anyOf"][1], {**attributes(Scenario), "count": "number"}),
+        _table("The file", schema, _of_file()),
+        _table("`[brokers]`", schema["properties"]["brokers"]["anyOf"][1], attributes(Brokers)),
         "`[brokers.2]` has settings of broker 2, and its `mode` if that is another one.\n",
-        _table("`[topology]`", tables["Topology"], {**attributes(Topology), **_LATENCIES}),
+        _table("`[topology]`", tables["Topology"], attributes(Topology)),
         "A group is a name with its brokers: `racks = { a = [1, 2], b = [3] }`. Racks name all brokers or none.\n",
         _table("`[[topics]]`", tables["Topic"], attributes(Topic)),
         _table("`[workload]`", tables["Bursts"], attributes(Bursts)),
         _table("`[faults]`", tables["FaultBounds"], {**attributes(FaultBounds), "kinds": _KINDS}),
         _script(tables),
-        _table("`when`, and `[[story]]`", tables["StoryLine"], {**attributes(Pattern), **_OWN}),
-        _table("`[[final]]`", tables["FinalLog"], {**attributes(FinalLog), "rules": _OWN["rules"]}),
-        _table("`[[also]]`", tables["AlsoOccurs"], {**attributes(AlsoOccurs), **_OWN}),
+        _table("`when`, and `[[story]]`", tables["StoryLine"], {**attributes(Pattern), **attributes(StoryLine)}),
+        _table("`[[final]]`", tables["FinalLog"], attributes(FinalLog)),
+        _table("`[[also]]`", tables["AlsoOccurs"], attributes(AlsoOccurs)),
         _table("`[confirm]`", tables["OnBrokers"], attributes(OnBrokers)),
         _table("`[finding]`", tables["FindingTable"], attributes(FindingTable)),
         _table("`needs` of `[finding]`", tables["FaultsNeeded"], attributes(FaultsNeeded)),
@@ -142,7 +127,9 @@ def _script(tables: Mapping[str, Any]) -> str:
         only = ' (only with `control = "scripted"`)' if action.scripted_only else ""
         rows.append((f"`{name}`", "; ".join(params), f"{action.meaning}{only}"))
     wait = tables["wait"]["properties"]
-    keys = [(f"`{key}`", "word" if key == "do" else _type(wait[key]), _OWN[key]) for key in common]
+    meanings = attributes(ScriptLine)
+    meanings["after_ms"] = meanings["after_us"].replace("in us", "in ms")
+    keys = [(f"`{key}`", "word" if key == "do" else _type(wait[key]), meanings[key]) for key in common]
     return "\n".join(
         [
             _rows("`[[script]]`", ("key", "value", "meaning"), keys),

@@ -104,9 +104,14 @@ class Pattern:
     """A pattern of protocol steps to wait for or to expect; None matches anything.
 
     Attributes:
-        step: kind of step, one of `sim.history.steps.STEPS`.
+        step: kind of step.
+        broker: the step's broker; 0: none.
         batch: name of the scripted batch (append, ack, read).
         offset: LEO, HW or target offset, as the step defines it.
+        leader_epoch: leader epoch.
+        isr: ISR, in any order.
+        elr: eligible leader replicas, in any order.
+        last_known_elr: last known eligible leader replicas, in any order.
         rounds: for settled followers, the number of truncation rounds.
         partition: the partition besides the first that it is about; None: the first.
     """
@@ -128,9 +133,11 @@ class ScriptLine:
     """One line of a script: wait for `when` after the line before, then `after_us` more, then `do`.
 
     Attributes:
-        do: one of `scenarios.format.actions.ACTIONS`.
+        do: the action.
+        when: pattern of a step that the line waits for, after the line before.
+        after_us: further time.
         params: parameters of the action (``broker``, ``batch``, ``isr``, ``from``, ``to``, ...).
-        rules: rule -> values; the line is skipped if the mode has another value.
+        rules: rule with its values: where a rule has another value, the line is skipped.
     """
 
     do: str
@@ -163,9 +170,9 @@ class ScriptLine:
 class StoryLine:
     """One line of the story: a step that matches `pattern` must occur after the line before.
 
-    `rules` restricts it to rules of the broker that it names, or of the mode
-    (``{"follower_truncation": ("leader-epoch", "leader-epoch-rounds")}``): the line is skipped where a rule has
-    another value.
+    Attributes:
+        rules: rule with its values, of the broker that the pattern names, or of the mode: where a rule has another
+            value, the line is skipped.
     """
 
     pattern: Annotated[Pattern, Mark.FLAT]
@@ -181,7 +188,7 @@ class FinalLog:
         batches: names of the scripted batches, in order; one that was appended twice is listed twice.
         leo: the offset after them, where validation writes begin; it reveals holes.
         partition: the partition; None: the first.
-        rules: as in `StoryLine`, for the broker's rules.
+        rules: rule with its values: where the broker's rule has another value, the log is not checked.
     """
 
     broker: values.Broker
@@ -206,7 +213,14 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class AlsoOccurs:
-    """Another kind that is known to occur, with its label (inside / outside) and the reason."""
+    """Another kind that is known to occur.
+
+    Attributes:
+        kind: a kind of violation that is known to occur.
+        modes: modes in which it occurs.
+        label: whether the promise covers it.
+        reason: why it occurs.
+    """
 
     kind: values.Violation
     modes: Annotated[tuple[values.ModeName, ...], Bounds(min_length=1)]
@@ -309,26 +323,31 @@ class Scenario:
     """Cluster settings, workload, faults and expectations.
 
     Attributes:
-        name: ``[a-z0-9.-]+``.
+        name: the scenario's name, which rows and folders have.
+        title: one line.
         description: what it shows, and its source.
         brokers: number of brokers, ids from 1; the replicas are the first `default.replication.factor` of them.
-        control: ``real`` (ZooKeeper and an elected controller) or ``scripted``.
+        control: ``real``: ZooKeeper or KRaft, as in the mode; ``scripted``: the script is the control plane.
         first: the broker that starts first, and so becomes controller.
-        config: cluster settings (only those that the file sets).
+        config: settings of all brokers and clients (only those that the file sets).
+        broker_config: settings of single brokers.
         broker_modes: modes of single brokers (mixed versions).
         upgraded_from: modes in which two of three brokers start, drawn from those older than the run's; they restart in
             the run's mode.
-        draw_config: keys drawn per seed from a list of values.
-        workload: bursts; None if the script sends all batches.
-        faults: bounds of random faults; None if there are none.
-        expect: mode -> expectation.
-        broken_by: clean mode -> rule values with which an expected kind occurs: each of them alone, or, if later rules
-            mask one another, together.
+        draw_config: settings that the seed chooses from a list: key and values.
+        workload: random batches; without it, the script sends all batches.
+        faults: random faults.
+        script: lines of the script, in order.
+        story: steps that must occur, in this order.
+        final: logs at the end.
+        expect: mode with its expectation: ``clean``, ``clean:KIND|KIND``, ``violates:KIND|KIND`` or ``may-violate``.
+        broken_by: clean mode with rule values with which an expected kind occurs: each of them alone, or, if later
+            rules mask one another, together.
         also: other kinds that are known to occur.
-        confirm: where real brokers run it; None: it is not said.
-        finding: the failure of Kafka's that it shows; None: none.
-        topology: racks, power domains and hosts of brokers; None: there are none.
-        topics: the topics; empty: one with one partition, as `config` says.
+        confirm: releases of Kafka on whose brokers `make confirm` runs it.
+        finding: the failure of Kafka's that the scenario shows.
+        topology: racks, power domains and hosts of brokers.
+        topics: the topics; without it, one with one partition, as `config` says.
         settle_us: time for convergence beyond the default deadline.
         source: its word on the command line: name, or path of its file.
         overrides: ``key=value`` words that override `config`, for the replay line.

@@ -144,18 +144,18 @@ def _actions(data: Mapping[str, Any]) -> set[str]:
 def _tables(owner: type) -> Iterator[tuple[str, type[Table]]]:
     """The models of the tables in a table, by their keys."""
     for one in converter.in_file(owner):
-        for inner in _dataclasses(one.kind):
+        for inner in dataclasses_in(one.kind):
             yield one.key, _Line if inner is ScriptLine else model(inner)
             yield from _tables(inner)
 
 
-def _dataclasses(kind: Any) -> Iterator[type]:
+def dataclasses_in(kind: Any) -> Iterator[type]:
     """The dataclasses in a type that are tables of their own."""
     if converter.is_table(kind):
         yield kind
     elif not any(isinstance(one, InFile) for one in get_args(kind)):
         for one in get_args(kind):
-            yield from _dataclasses(one)
+            yield from dataclasses_in(one)
 
 
 _ASKED: Final = [one for one in converter.declared(Scenario) if Mark.REQUEST in one.marks]
