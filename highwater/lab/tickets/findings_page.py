@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from highwater.lab.tickets.story import read_tried, tried_on
+from highwater.lab.tickets.story import is_tried, tried_on
 from highwater.lab.tickets.templates import prose
 from scenarios.format.catalogue import load
 from scenarios.format.findings import all_findings
@@ -50,9 +50,8 @@ def _overview() -> Iterator[str]:
 
 def _releases(name: str) -> tuple[list[str], list[str]]:
     """The releases on which recorded runs on brokers failed as simulated, and the others."""
-    if name not in read_tried():
-        return [], []
-    agreed = [one for one in tried_on(load(name)) if one.agreed]
+    scenario = load(name)
+    agreed = [one for one in tried_on(scenario) if one.agreed] if is_tried(scenario) else []
     others = [f"{one.release}{' (outside the promise)' if one.outside else ''}" for one in agreed if not one.fails]
     return [one.release for one in agreed if one.fails], others
 

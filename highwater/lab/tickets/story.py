@@ -160,6 +160,11 @@ def tried_on(scenario: Scenario) -> list[Tried]:
     return [_tried(scenario, release, *recorded[release]) for release in sorted(recorded, key=_place)]
 
 
+def is_tried(scenario: Scenario) -> bool:
+    """Whether a run of the scenario's present script and settings on brokers is recorded."""
+    return any(about["file"] == scenario.scenario_hash() for about in read_tried().values())
+
+
 def _recorded(name: str, scenario_hash: str) -> dict[str, list[Any]]:
     """The recorded runs of the scenario with this hash.
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.lab.tickets.junit import junit
 from highwater.lab.tickets.markdown import markdown
 from highwater.lab.tickets.shell import shell
-from highwater.lab.tickets.story import read_tried, tell
+from highwater.lab.tickets.story import is_tried, tell
 from scenarios import paths
+from scenarios.format.catalogue import load
 from scenarios.format.findings import all_findings
 from scenarios.format.validation import OpenTable, validated
 from sim.errors import InputError
@@ -91,8 +92,8 @@ def _check_same(confirmed: Mapping[str, Any], scenario: Scenario) -> None:
 
 
 def findings() -> list[str]:
-    """The documented findings that have a ticket: brokers showed them, or it is written by hand."""
-    return sorted(all_findings().keys() & {*read_tried(), *handwritten()})
+    """The documented findings that have a ticket: brokers ran the present script, or it is written by hand."""
+    return sorted(name for name in all_findings() if name in handwritten() or is_tried(load(name)))
 
 
 def handwritten() -> list[str]:

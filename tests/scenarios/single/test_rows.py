@@ -20,7 +20,7 @@ def test_a_column_is_declared_in_full(column: Column) -> None:
     assert 1 <= column.since <= ROWS_VERSION
     if unit := re.search(r"_(us|ms)$", column.name):
         assert f" in {unit[1]}" in column.meaning
-    if column.since > 1:
+    if column.since > OLDEST_VERSION:
         assert type(column.missing) is TYPES[column.type]
     else:
         assert column.missing is None
