@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from highwater.cli.options import PATH, Command, json_option
+from highwater.cli.options import Command, takes
+from highwater.lab.hunt import page
+from highwater.lab.hunt.hunter import as_json as hunt_as_json
+from highwater.lab.hunt.hunter import defects, new_causes
+from highwater.lab.hunt.request import HuntRequest
+from highwater.option import Option
+from highwater.requests import AsJson
 from highwater.values import duration
 from sim import exit_codes
 
@@ -15,37 +22,29 @@ if TYPE_CHECKING:
     from highwater.cli.console import Ui
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(HuntRequest):
+    """The options of the command."""
+
+    limit_s: Annotated[
+        float,
+        Option(
+            "--for",
+            metavar="TIME",
+            default="8h",
+            show_default=True,
+            read=partial(duration, "--for"),
+            before="output",
+            help="Time of the whole hunt.",
+        ),
+    ] = 8 * 3600
+    as_json: AsJson = False
+
+
 @click.command("hunt", cls=Command)
-@click.option("--kafka", metavar="RELEASE|DIR", required=True, help="A release, or a folder with a build's libraries.")
-@click.option("--for", "limit", metavar="TIME", default="8h", show_default=True, help="Time of the whole hunt.")
-@click.option("--output", metavar="DIR", type=PATH, required=True, help="The hunt's folder; it goes on from there.")
-@click.option("--hide", metavar="NAME", multiple=True, help="Take a known finding off the list; repeatable.")
-@click.option("--scenarios", metavar="A,B", help="Only these random scenarios; by default all that fit.")
-@click.option("--seed", metavar="N", type=click.IntRange(0, 10**15), default=10**9, help="First seed of each arm.")
-@click.option(
-    "--confirm",
-    "repeat",
-    metavar="N",
-    type=click.IntRange(0, 20),
-    default=3,
-    show_default=True,
-    help="Runs on real brokers of each new cause; 0: none.",
-)
-@click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
-@json_option
+@takes(Options)
 @click.pass_obj
-def command(
-    ui: Ui,
-    kafka: str,
-    limit: str,
-    output: Path,
-    hide: tuple[str, ...],
-    scenarios: str | None,
-    seed: int,
-    repeat: int,
-    local: int,
-    as_json: bool,
-) -> int:
+def command(ui: Ui, asked: Options) -> int:
     """Hunt for failures in the mode of a release: run random scenarios, shrink what fails, and act out what is new.
 
     It may be killed at any moment; the same command goes on. Known findings are recognised and counted. What is new is
@@ -54,21 +53,14 @@ def command(
 
     Exit 0 when nothing new was found, 1 when something was, or a control arm failed, or a build's classes differ.
     """
-    from highwater.lab.hunt import page, request
-    from highwater.lab.hunt.hunter import as_json as hunt_as_json
-    from highwater.lab.hunt.hunter import defects, new_causes
-
-    limit_s = duration("--for", limit)
-    chosen = [] if scenarios is None else scenarios.split(",")
-    asked = request.HuntRequest(kafka, output, hide, chosen, seed, repeat, local)
     with asked.prepare(ui.note) as hunt:
-        whole = hunt.run(limit_s)
+        whole = hunt.run(asked.limit_s)
     told = page.answer(hunt)
-    if as_json:
+    if asked.as_json:
         ui.json({**hunt_as_json(hunt), "answer": told})
     else:
         ui.lines(told)
-        ui.line(f"written to {output}")
+        ui.line(f"written to {asked.output}")
     if not whole:
         ui.warn("interrupted; the same command goes on")
         return exit_codes.INTERRUPTED

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
 
 from highwater.lab.confirm import release
 from highwater.lab.hunt import acting, build, page
@@ -16,33 +19,51 @@ from highwater.lab.hunt.arms import arms
 from highwater.lab.hunt.hunter import Hunt
 from highwater.lab.kafka import releases
 from highwater.lab.zoo.findings import known
+from highwater.option import Option
+from highwater.requests import PROCESSES
+from highwater.values import comma_words
 from scenarios.version import code_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HuntRequest:
-    """A request.
+    """A request for a hunt."""
 
-    Attributes:
-        kafka: a release, or a folder with the libraries of a build.
-        output: the hunt's folder.
-        hidden: known findings that are not recognised.
-        scenarios: only these random scenarios; empty: all that fit.
-        seed: the first seed of each arm.
-        repeat: runs on real brokers of each new cause; 0: none.
-        processes: number of worker processes.
-    """
-
-    kafka: str
-    output: Path
-    hidden: Sequence[str] = ()
-    scenarios: Sequence[str] = ()
-    seed: int = 10**9
-    repeat: int = 3
-    processes: int = 1
+    kafka: Annotated[
+        str, Option(metavar="RELEASE|DIR", required=True, help="A release, or a folder with a build's libraries.")
+    ]
+    output: Annotated[Path, Option(metavar="DIR", required=True, help="The hunt's folder; it goes on from there.")]
+    hidden: Annotated[
+        Sequence[str],
+        Option("--hide", metavar="NAME", multiple=True, help="Take a known finding off the list; repeatable."),
+    ] = ()
+    scenarios: Annotated[
+        Sequence[str],
+        Option(
+            metavar="A,B",
+            read=comma_words,
+            completes="scenarios",
+            help="Only these random scenarios; by default all that fit.",
+        ),
+    ] = ()
+    seed: Annotated[int, Option(metavar="N", type=click.IntRange(0, 10**15), help="First seed of each arm.")] = 10**9
+    repeat: Annotated[
+        int,
+        Option(
+            "--confirm",
+            metavar="N",
+            type=click.IntRange(0, 20),
+            default=3,
+            show_default=True,
+            help="Runs on real brokers of each new cause; 0: none.",
+        ),
+    ] = 3
+    processes: Annotated[
+        int, Option("--local", metavar="N", type=PROCESSES, default=1, show_default=True, help="Processes.")
+    ] = 1
 
     @contextmanager
     def prepare(self, tell: Callable[[str], None]) -> Iterator[Hunt]:
