@@ -5,7 +5,17 @@ import re
 import pytest
 
 from scenarios.single import rows
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, ROWS_VERSION, Column, ColumnGroup
+from scenarios.single.rows import (
+    AVAILABILITY,
+    BY_DAMAGE,
+    COLUMNS,
+    KEY,
+    OLDEST_VERSION,
+    ROUNDS,
+    ROWS_VERSION,
+    Column,
+    ColumnGroup,
+)
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
 
