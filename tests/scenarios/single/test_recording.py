@@ -158,7 +158,10 @@ def fault(kind: str, **fields: Any) -> dict[str, Any]:
         (to(1, "sedd"), "unknown key 'sedd'; did you mean 'seed'?"),
         (to({"rakcs": {}}, "topology"), "topology: unknown key 'rakcs'; did you mean 'racks'?"),
         (to({"hosts": {"a": [4]}}, "topology"), "topology.hosts.a = 4: the brokers are 1 to 3"),
-        (to([{"name": "a", "partition": 1}], "topics"), "topics 1: unknown key 'partition'; did you mean 'partitions'?"),
+        (
+            to([{"name": "a", "partition": 1}], "topics"),
+            "topics 1: unknown key 'partition'; did you mean 'partitions'?",
+        ),
         (to(-1, "seed"), "seed = -1: input should be greater than or equal to 0"),
         (to(True, "seed"), "seed = True: input should be a valid integer"),
         (to("kip10", "mode"), "mode = 'kip10': unknown mode 'kip10'; did you mean 'kip101'?"),
