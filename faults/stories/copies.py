@@ -20,7 +20,7 @@ from faults.plan import FOLLOWERS, ISR_MEMBER, LAST_TARGET, LEADER, STEP_BROKER,
 from faults.stories.strike import draw_strike
 from sim.kernel.streams import Stream, choice, integer
 
-NEEDS: Final = (MoveThrottle.name, DirectoryMove.name, NextBatches.name)
+NEEDS: Final[tuple[str, ...]] = (MoveThrottle.name, DirectoryMove.name, NextBatches.name)
 """Kinds without which there is no such incident."""
 STOPS: Final = ("kill", "kill", "controlled-restart", "power-loss", "pause", "zombie")
 """Kinds by which the other replicas are down, repeated by weight."""

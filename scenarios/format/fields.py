@@ -25,11 +25,15 @@ VIOLATIONS: Final = FINDINGS
 """Kinds of violation that an expectation may name; early warnings that it names count as violations."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99
-DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable", "eligible.leader.replicas.version")
+DYNAMIC: Final[tuple[str, ...]] = (
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "eligible.leader.replicas.version",
+)
 """Topic keys and the feature level that may be changed at run time."""
 _FACTOR: Final = "default.replication.factor"
 _DIRECTORIES: Final = "sim.log.dirs"
-OF_TOPIC: Final = ("min.insync.replicas",)
+OF_TOPIC: Final[tuple[str, ...]] = ("min.insync.replicas",)
 """Topic keys that a topic may set for itself."""
 MAX_PARTITIONS: Final = 200
 TOPIC_MAX: Final = 100
@@ -208,7 +212,10 @@ def section(key: str, facts: Facts) -> int:
     return int(key)
 
 
-def _id(lowest: int, what: str, highest: Callable[[Facts], int]) -> Callable[[int, Facts], int]:
+_CheckOfId = Callable[[int, "Facts"], int]
+
+
+def _id(lowest: int, what: str, highest: Callable[[Facts], int]) -> _CheckOfId:
     """A check of an id from `lowest` on."""
 
     def check(value: int, facts: Facts) -> int:
@@ -219,11 +226,11 @@ def _id(lowest: int, what: str, highest: Callable[[Facts], int]) -> Callable[[in
     return check
 
 
-broker = _id(1, "the brokers are", lambda facts: facts.brokers)
-broker_or_none = _id(0, "the brokers are", lambda facts: facts.brokers)
-replica = _id(1, "the replicas are on brokers", lambda facts: facts.replicas)
+broker: _CheckOfId = _id(1, "the brokers are", lambda facts: facts.brokers)
+broker_or_none: _CheckOfId = _id(0, "the brokers are", lambda facts: facts.brokers)
+replica: _CheckOfId = _id(1, "the replicas are on brokers", lambda facts: facts.replicas)
 """A broker with a replica."""
-leader = _id(0, "a leader is one of", lambda facts: facts.replicas)
+leader: _CheckOfId = _id(0, "a leader is one of", lambda facts: facts.replicas)
 """A replica, or 0 for no leader."""
 
 
