@@ -101,10 +101,8 @@ def read(store: Store) -> CoverageReport:
 
     folder = store.folder.shown
     summary = read_json(store.folder, "summary.json")
-    found = summary.get("coverage")
-    if found is None:
-        raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
     check_summary(f"{folder}/summary.json", summary)
+    found = summary["coverage"]
     if len(store.scenarios) < len(store.sweep.scenarios):
         found = _summed(store)
     else:

@@ -85,7 +85,7 @@ class _Coverage(OpenTable):
 
 class _Summary(OpenTable):
     complete: bool
-    coverage: _Coverage | None = None
+    coverage: _Coverage
 
 
 def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:

@@ -79,17 +79,10 @@ def test_names_are_shown_as_they_are(highwater: Callable[..., Call], swept: Path
     assert (call.code, call.err) == (0, "")
 
 
-def test_older_sweeps_have_none(tmp_path: Path, swept: Path) -> None:
-    shutil.copy(swept / "run.json", tmp_path)
-    (tmp_path / "summary.json").write_text('{"schema_version": 2, "complete": true}')
-    with pytest.raises(InputError, match="holds no coverage: schema_version 2 had none"):
-        coverage.read(Store(tmp_path))
-
-
 def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
     shutil.copy(swept / "run.json", tmp_path)
     none: dict[str, object] = {"probes": {}, "faults": {}, "pairs": {}}
-    empty = {"schema_version": 3, "complete": False, "coverage": {"runs": {"hw": 0}, **none}}
+    empty = {"schema_version": 8, "complete": False, "coverage": {"runs": {"hw": 0}, **none}}
     (tmp_path / "summary.json").write_text(json.dumps(empty))
     with pytest.raises(InputError, match="has no rows yet"):
         coverage.read(Store(tmp_path))

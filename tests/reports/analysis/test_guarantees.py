@@ -21,8 +21,8 @@ def row(mode: str, kinds: str = "", inside: str = "", settings: Any = (), **othe
     }
 
 
-def mapped(*rows: dict[str, Any], grid: dict[str, tuple[Any, ...]] | None = None, version: int = 6) -> list[Map]:
-    store = cast("Any", SimpleNamespace(grid=grid or {}, run={"schema_version": version}))
+def mapped(*rows: dict[str, Any], grid: dict[str, tuple[Any, ...]] | None = None) -> list[Map]:
+    store = cast("Any", SimpleNamespace(grid=grid or {}, run={}))
     return maps(store, Frame({name: [one[name] for one in rows] for name in [*NEEDS, *(grid or {})]}))
 
 
@@ -68,6 +68,5 @@ def test_settings_that_the_seed_drew_have_a_map() -> None:
     assert said(least) == {"1": ["0 of 1", "no run"], "2": ["1 outside of 1", "no run"]}
 
 
-def test_rows_that_tell_of_no_kinds_of_fault_have_no_map() -> None:
-    assert mapped(row("hw"), version=5) == []
+def test_runs_that_ended_with_an_error_have_no_map() -> None:
     assert mapped(row("hw", verdict="error")) == []
