@@ -53,7 +53,7 @@ def test_a_mark_is_open_until_it_is_passed() -> None:
 
 
 EPOCH_START: Final = in_scenario("join-below-epoch-start", "windows")
-FINDS: Final = range(30_000_006, 30_000_010)
+FINDS: Final = range(30_000_106, 30_000_110)
 
 
 def test_a_blow_at_the_difference_finds_what_the_plain_run_of_the_seed_does_not() -> None:
