@@ -48,6 +48,21 @@ def own_version() -> str:
     return found
 
 
+def judging_version() -> str:
+    """Hash of all that decides what a campaign's judge says of a case: `code_version`, and the sources of all packages,
+    because judges are no part of the packages that determine a row.
+
+    Raises:
+        InputError: as `code_version`.
+    """
+    return hashlib.blake2b(f"{code_version()} {_all_sources()}".encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _all_sources() -> str:
+    return _hash(map(resources.files, PACKAGES))
+
+
 @cache
 def build() -> str:
     """The running build: ``plain``, or ``compiled (mypyc 2.4.1, cp311)``. Rows are the same."""

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from scenarios import own_files
-from scenarios.version import code_version
+from scenarios.version import judging_version
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Record:
     Args:
         folder: folder of the user, created if needed.
         campaign: name of the campaign, and of the file.
-        about: what results depend on besides case and code.
+        about: what results depend on besides case and code (`judging_version`).
 
     Raises:
         InputError: the file is of something else, or of another program; the message names the first difference.
@@ -49,7 +49,7 @@ class Record:
         head = {
             "schema_version": RECORD_VERSION,
             "campaign": campaign,
-            "code_version": code_version(),
+            "code_version": judging_version(),
             "about": json.loads(json.dumps(about)),
         }
         with own_files.os_errors(folder):

@@ -87,6 +87,15 @@ def test_a_record_of_something_else_is_refused_and_stays(tmp_path: Path) -> None
     assert record.path.read_text() == "mine\n"
 
 
+def test_a_record_of_another_judge_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judges are no part of the packages whose code determines a row."""
+    with Record(tmp_path, "squares", {}):
+        pass
+    monkeypatch.setattr("scenarios.campaign.record.judging_version", lambda: "another")
+    with pytest.raises(InputError, match=r"code_version = '[0-9a-f]{16}', and this one has 'another'"):
+        Record(tmp_path, "squares", {})
+
+
 def test_one_process_at_a_time_has_a_record(tmp_path: Path) -> None:
     with Record(tmp_path, "squares", {}), pytest.raises(UnavailableError, match="another process is at work"):
         Record(tmp_path, "squares", {})
