@@ -198,6 +198,14 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
+def lock(opened: int, path: Path, what: str) -> None:
+    """Lock a file or folder, by its descriptor, until it is closed; raise UnavailableError if another `what` has."""
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise UnavailableError(f"{path}: another {what} is at work there") from None
+
+
 class Lines:
     """A file of lines to which one process at a time appends.
 
@@ -216,10 +224,10 @@ class Lines:
                 raise InputError(f"{path} was not written by highwater: move it elsewhere")
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            lock(self._file, path, "process")
+        except UnavailableError:
             self.close()
-            raise UnavailableError(f"{path}: another process is at work there") from None
+            raise
 
     def read(self) -> list[str]:
         """The whole lines; raises StorageError."""

@@ -54,27 +54,29 @@ class Campaign:
             UnavailableError: processes were killed.
             StorageError: the record cannot be written; what it has stays.
         """
+        for case, result in self._judged(cases, ahead):
+            yield case, result
+            if until(case, result):
+                return
+
+    def _judged(self, cases: Iterable[Any], ahead: int) -> Iterator[tuple[Any, Any]]:
         left = iter(cases)
-        for case in left:
+        for case in left:  # Before a process starts.
             if key_of(case) not in self._known:
                 left = chain([case], left)
                 break
             yield case, self._known[key_of(case)]
-            if until(case, self._known[key_of(case)]):
-                return
         taken: deque[Any] = deque()
-        results = self.runner.map(self.judge, self._unknown(left, taken), ahead)
-        for result in results:
+        for result in self.runner.map(self.judge, self._unknown(left, taken), ahead):
             self._add(next(case for case in taken if key_of(case) not in self._known), result)
-            while taken and key_of(taken[0]) in self._known:
-                case = taken.popleft()
-                yield case, self._known[key_of(case)]
-                if until(case, self._known[key_of(case)]):
-                    return
-        for case in taken:  # All of them were judged before.
+            yield from self._known_first(taken)
+        yield from self._known_first(taken)
+
+    def _known_first(self, taken: deque[Any]) -> Iterator[tuple[Any, Any]]:
+        """Remove and yield the first cases, as far as they are judged."""
+        while taken and key_of(taken[0]) in self._known:
+            case = taken.popleft()
             yield case, self._known[key_of(case)]
-            if until(case, self._known[key_of(case)]):
-                return
 
     def _unknown(self, cases: Iterable[Any], taken: deque[Any]) -> Iterator[Any]:
         """Those cases that nobody judged or judges; all are noted in `taken`."""

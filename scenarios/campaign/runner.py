@@ -7,6 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 from scenarios.single.run import prepare_process
+from scenarios.sweep.local import TRIES
 from scenarios.sweep.workers import Workers
 from sim.errors import UnavailableError
 
@@ -19,8 +20,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 AHEAD: Final = 4
 """Cases of each process that are under way or wait, by default."""
-TRIES: Final = 4
-"""Times in a row that processes may be killed."""
 
 
 class Runner(Protocol):

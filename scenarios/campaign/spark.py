@@ -14,7 +14,6 @@ from scenarios.format.plugins import ensure
 from scenarios.single.run import prepare_process
 from scenarios.sweep import spark as sessions
 from scenarios.version import code_version
-from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,10 +75,7 @@ class _Judge:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ensure(self._plug_ins)
         prepare_process()
-        if code_version() != self._code:
-            raise UnavailableError(
-                f"this worker of Spark has other code ({code_version()}) than the driver ({self._code})"
-            )
+        sessions.check_code(self._code)
         for batch in batches:
             for row in batch.to_pylist():
                 result = json.dumps(self._judge(self._cases[row["id"]]))

@@ -461,11 +461,16 @@ def _chunks_of(batches: Iterator[pa.RecordBatch], sweep: str, expected: str) -> 
     """The chunks of a task, whose worker must run the driver's code, with the plug-ins of the sweep."""
     prepare_process()
     grid_of(sweep)
-    if code_version() != expected:
-        raise UnavailableError(f"this worker of Spark has other code ({code_version()}) than the driver ({expected})")
+    check_code(expected)
     for batch in batches:
         for row in batch.to_pylist():
             yield row["id"]
+
+
+def check_code(expected: str) -> None:
+    """Raise UnavailableError if this worker runs other code than the driver."""
+    if code_version() != expected:
+        raise UnavailableError(f"this worker of Spark has other code ({code_version()}) than the driver ({expected})")
 
 
 def _mapper(

@@ -8,7 +8,6 @@ hour.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports import starts
 from scenarios import own_files, paths
-from sim.errors import InputError, UnavailableError
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -305,12 +304,9 @@ def alone(folder: Path) -> Iterator[None]:
     """
     with own_files.os_errors(folder):
         own_files.make_folder(folder)
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UnavailableError(f"{folder}: another hunt is at work there") from None
+        own_files.lock(opened, folder, "hunt")
         yield
     finally:
-        os.close(lock)
+        os.close(opened)
