@@ -177,7 +177,7 @@ class Meddling(Kernel):
     ],
 )
 def test_the_digest_notices_a_delivery_that_came_later_or_not_at_all(power: Scenario, matters: Any, deed: str) -> None:
-    for seed in (0, 1):
+    for seed in (1, 2):
         untouched = Meddling(matters)
         digest = run(power, "kip101", seed, kernel=untouched).row["digest"]
         assert digest == run_row(power, "kip101", seed)["digest"]

@@ -15,6 +15,7 @@ import pytest
 from scenarios import memory
 from tests.places import ROOT
 
+NEEDS_PYDANTIC = ("scenarios", "validate", "canary")
 KILL = "import os, signal\nos.kill(os.getpid(), signal.{})\n"
 
 
@@ -34,7 +35,7 @@ def test_signal_while_the_first_modules_are_imported(tmp_path: Path, name: str) 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_signal_while_a_command_imports_what_it_needs(tmp_path: Path, name: str) -> None:
-    done = interrupted(tmp_path, "pydantic", KILL.format(name), "run", "canary")
+    done = interrupted(tmp_path, "pydantic", KILL.format(name), *NEEDS_PYDANTIC)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "interrupted")
 
 
@@ -42,7 +43,7 @@ def test_signal_in_a_callback_that_would_swallow_it(tmp_path: Path) -> None:
     text = (
         f"class Last:\n    def __del__(self):\n        {'; '.join(KILL.format('SIGINT').splitlines())}; 1 + 1\nLast()\n"
     )
-    done = interrupted(tmp_path, "pydantic", text, "run", "canary")
+    done = interrupted(tmp_path, "pydantic", text, *NEEDS_PYDANTIC)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "interrupted")
 
 
@@ -140,7 +141,7 @@ def test_a_thread_without_memory_ends_the_process(tmp_path: Path) -> None:
     """Others may wait for what it would have done."""
     text = 'import threading\ndef fail(): raise RuntimeError("can\'t start new thread")\n'
     text += "thread = threading.Thread(target=fail); thread.start(); thread.join()\n"
-    done = interrupted(tmp_path, "pydantic", text, "run", "canary")
+    done = interrupted(tmp_path, "pydantic", text, *NEEDS_PYDANTIC)
     assert (done.returncode, done.stderr) == (
         69,
         "highwater: out of memory: the system gives this process no more\n",
