@@ -26,12 +26,16 @@ _TEXTS = (
     "Failed to launch worker thread",
 )
 """Messages of other errors: a module that cannot be loaded, a thread without a stack."""
+_NOTHING_LEFT_BYTES = 1 << 20
+"""With less, the interpreter may lose a MemoryError, and raise a SystemError in its place (CPython 3.11)."""
 
 
 def is_lacking(error: BaseException | None) -> bool:
     """Whether an exception or one of its causes is about memory."""
     while error is not None:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        if isinstance(error, SystemError) and (left := _left()) is not None and left < _NOTHING_LEFT_BYTES:
             return True
         if isinstance(error, Exception) and any(message in str(error) for message in _TEXTS):
             return True
@@ -75,19 +79,26 @@ def guard() -> None:
 
 def _require(name: str, need_mb: int) -> None:
     """Raise an `AddressSpaceError` if less than `need_mb` is left."""
+    left = _left()
+    if left is not None and (left_mb := left >> 20) < need_mb:
+        raise AddressSpaceError(f"{name} takes {need_mb:,} MB of addresses, and ulimit -v leaves {max(left_mb, 0):,}")
+
+
+def _left() -> int | None:
+    """Bytes of the address space that the process may still take; None if it is not limited."""
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    left_mb = (limit - _used()) >> 20
-    if limit != resource.RLIM_INFINITY and left_mb < need_mb:
-        raise AddressSpaceError(f"{name} takes {need_mb:,} MB of addresses, and ulimit -v leaves {max(left_mb, 0):,}")
+    return None if limit == resource.RLIM_INFINITY else limit - _used()
 
 
 def _used() -> int:
     """Bytes of the address space that the process uses; 0 where the system does not tell."""
-    from pathlib import Path
-
     try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        handle = os.open("/proc/self/statm", os.O_RDONLY)
     except OSError:
         return 0
+    try:
+        return int(os.read(handle, 99).split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    finally:
+        os.close(handle)
