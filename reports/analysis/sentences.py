@@ -27,6 +27,7 @@ DOES: Final[Mapping[str, str]] = {
     "reordered": "keeps batches of an idempotent producer out of order",
     "ack-under-min-isr": "acknowledges below min.insync.replicas",
     "controller-crashes": "has controllers resign one after another by an exception",
+    "stale-setting": "uses another value of a setting than the one that was set",
     "stuck-replica": "leaves a replica that never catches up",
     "no-progress": "takes no writes after healing",
 }

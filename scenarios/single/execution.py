@@ -489,7 +489,9 @@ class Execution:
         logs = [directories.log(name) for directories in cluster.machines.directories.values()]
         led = None if leader is None else leader.replica(name)
         checkers = self.further_checkers.get(name, self.checkers)
-        checkers.final(RunEnd(None if led is None else led.partition, logs, live, now_us))
+        changed = cluster.control.changed_settings(name)
+        in_force = cluster.settings_in_force(name) if changed else None
+        checkers.final(RunEnd(None if led is None else led.partition, logs, live, now_us, changed, in_force))
 
     def _has_too_few(self, name: str, state: LeaderAndIsr, offline: Sequence[int]) -> bool:
         """Whether a partition has fewer replicas in working log directories than ``min.insync.replicas``, so that an

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
+from sim.config import Value
 from sim.history.findings import Violation
 from sim.history.history import History
 from sim.history.steps import Deleted, End, Listener, Recovered
@@ -69,6 +70,9 @@ def warning(kind: str) -> Finding:
     return Finding(kind, RECORDS_OR_NONE, is_warning=True)
 
 
+NO_SETTINGS: Final[Mapping[str, Value]] = {}
+
+
 class RunEnd:
     """The final state of a run: the leader's partition, None without a leader; the logs of all machines; the partitions
     of running replicas, by broker.
@@ -78,15 +82,26 @@ class RunEnd:
         logs: the logs of all machines.
         live: broker -> partition of its running replica.
         now_us: the time.
+        changed: the settings that were changed while the cluster ran, with the value that was acknowledged last.
+        in_force: broker -> the settings that it uses for the partition, if the last change has reached it; 0: those of
+            the active controller of a quorum.
     """
 
     def __init__(
-        self, leader: Partition | None, logs: Sequence[Log], live: Mapping[int, Partition], now_us: int
+        self,
+        leader: Partition | None,
+        logs: Sequence[Log],
+        live: Mapping[int, Partition],
+        now_us: int,
+        changed: Mapping[str, Value] = NO_SETTINGS,
+        in_force: Mapping[int, Mapping[str, Value]] | None = None,
     ) -> None:
         self.leader = leader
         self.logs = logs
         self.live = live
         self.now_us = now_us
+        self.changed = changed
+        self.in_force: Mapping[int, Mapping[str, Value]] = in_force or {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -31,6 +31,7 @@ from sim.checkers.maximal_isr import MaximalIsr
 from sim.checkers.metadata_matching import MetadataMatching
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.checkers.sequence_gap import SequenceGap
+from sim.checkers.stale_setting import StaleSetting
 from sim.history.recorder import Recorder
 from sim.protocol.probes import CHECKS
 
@@ -45,6 +46,7 @@ CHECKERS: Final[list[type[Checker]]] = [
     HwRegression,
     AckUnderMinIsr,
     ControllerCrashes,
+    StaleSetting,
     EpochLeaders,
     LogMatching,
     Completeness,

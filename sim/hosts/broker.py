@@ -272,6 +272,17 @@ class Broker(BrokerNode):
         self.network.note_broker_change()
 
     @property
+    def received_changes(self) -> int:
+        """Number of metadata records that it has replayed, or of watch events of its session that it has handled."""
+        return self.metadata_offset
+
+    def settings_in_force(self, name: str) -> dict[str, Value]:
+        """The dynamic settings that it uses for a partition; for observers."""
+        replica, settings = self.replica(name), self.settings
+        min_isr = settings.min_insync_replicas if replica is None else replica.partition.configured_min_isr
+        return {"min.insync.replicas": min_isr, "unclean.leader.election.enable": settings.unclean_election}
+
+    @property
     def changes_isr(self) -> bool:
         """Whether an AlterPartition of this broker is pending."""
         return False

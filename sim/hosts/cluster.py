@@ -398,6 +398,17 @@ class Cluster:
 
     # The control plane.
 
+    def settings_in_force(self, name: str) -> dict[int, Mapping[str, Value]]:
+        """Broker -> the dynamic settings that it uses for a partition, if the last change has reached it; 0: those of
+        the active controller of a quorum. For observers.
+        """
+        control = self.control
+        found: dict[int, Mapping[str, Value]] = {CONTROL: control.settings_in_force(name)}
+        for broker, process in self.running.items():
+            if control.settings_arrived(broker, process.broker_epoch, process.received_changes):
+                found[broker] = process.settings_in_force(name)
+        return found
+
     @property
     def controller(self) -> int:
         """The broker that is the controller, 0 if it is not a broker."""

@@ -83,6 +83,7 @@ class ControlPlane(SessionKeeper):
         state: the first partition's state; partition epoch -1 before the topic is created, leader epoch -1 before the
             first leader.
         further: states of the other partitions, by name.
+        acknowledged: the settings that were changed, with the value that was acknowledged last.
         changed: called after each decision and registration.
         ended: called with the broker after its session has ended.
     """
@@ -96,6 +97,7 @@ class ControlPlane(SessionKeeper):
         assert isinstance(min_isr, int)
         self._min_isr = min_isr
         self.topic = setup.topic
+        self.acknowledged: dict[str, Value] = {}
         self._brokers = setup.brokers
         self.kernel = setup.kernel
         self.recorder = setup.recorder
@@ -258,6 +260,24 @@ class ControlPlane(SessionKeeper):
 
     def set_config(self, key: str, value: Value) -> None:
         """Change the dynamic configuration."""
+        raise NotImplementedError
+
+    # Settings in force, for observers.
+
+    def changed_settings(self, name: str) -> dict[str, Value]:
+        """The settings of `acknowledged` that apply to a partition."""
+        one = self.setups.get(name)
+        has_own = one is not None and one.min_isr is not None
+        return {key: value for key, value in self.acknowledged.items() if not (has_own and key == MIN_ISR)}
+
+    def settings_in_force(self, name: str) -> dict[str, Value]:  # noqa: ARG002 - for a quorum
+        """The settings that the active controller of a quorum uses for a partition."""
+        return {}
+
+    def settings_arrived(self, broker: int, broker_epoch: int, received: int) -> bool:
+        """Whether the last change of a setting has reached a broker with this broker epoch, which has replayed
+        `received` metadata records, or handled so many watch events of its session.
+        """
         raise NotImplementedError
 
     # Operations of a script.

@@ -17,7 +17,7 @@ from sim.hosts.controller_server import ControllerServer
 from sim.hosts.metadata_history import candidates
 from sim.hosts.peers import QuorumSessions
 from sim.kernel.scheduler import Event
-from sim.protocol.kraft.metadata import MIN_ISR, PartitionRegistration
+from sim.protocol.kraft.metadata import MIN_ISR, ConfigRecord, PartitionRegistration
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionRequest,
@@ -269,6 +269,14 @@ class ControllerQuorum(QuorumSessions):
 
     def _set_config(self, change: tuple[str, Value]) -> None:
         key, value = change
-        self.server.active.set(key, value)
+        if not self.server.active.set(key, value):
+            self.acknowledged[key] = value
         if key == MIN_ISR:
             self.set_min_isr(int(value))
+
+    def settings_in_force(self, name: str) -> dict[str, Value]:
+        state = self.state_of(name)
+        return self.server.active.settings_in_force(state) if isinstance(state, PartitionRegistration) else {}
+
+    def settings_arrived(self, broker: int, broker_epoch: int, received: int) -> bool:  # noqa: ARG002 - for ZooKeeper
+        return not any(isinstance(record, ConfigRecord) for record in self.server.log.records[received:])

@@ -260,6 +260,15 @@ class ZooKeeperBroker(Broker):
             self.module.controller.settings_changed()
         super().on_config_changed(change)
 
+    @property
+    def received_changes(self) -> int:
+        return self._last_event
+
+    def settings_in_force(self, name: str) -> dict[str, Value]:
+        """See `Broker.settings_in_force`; whether elections may be unclean, as its controller knows it."""
+        unclean = self.module.controller.partitions.unclean_election
+        return {**super().settings_in_force(name), "unclean.leader.election.enable": unclean}
+
     # Requests of the controller.
 
     def on_control(self, batch: ControllerRequestBatch) -> None:

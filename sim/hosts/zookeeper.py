@@ -339,7 +339,7 @@ class ZooKeeper(ZooKeeperSessions):
 
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`: all brokers are notified."""
-        self.config[key] = value
+        self.config[key] = self.acknowledged[key] = value
         if key == MIN_ISR:
             assert isinstance(value, int)
             self.recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
@@ -349,6 +349,14 @@ class ZooKeeper(ZooKeeperSessions):
             self.set_min_isr(value)
         for broker in sorted(self.sessions):
             self.tree.notify(broker, CONFIG_CHANGED, (key, value))
+
+    def settings_arrived(self, broker: int, broker_epoch: int, received: int) -> bool:
+        session = self.sessions.get(broker)
+        return (
+            session is not None
+            and session.broker_epoch == broker_epoch
+            and not any(notice.what == CONFIG_CHANGED and notice.number > received for notice in session.unacknowledged)
+        )
 
 
 class ScriptedZooKeeper(ZooKeeper):

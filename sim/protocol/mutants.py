@@ -352,6 +352,15 @@ MUTANTS: Final[dict[str, Mutant]] = {
             1,
             *_ZOOKEEPER,
         ),
+        Mutant(
+            "restored-setting-not-recorded",
+            "The controller writes no record of a setting that is set back to the value of its static configuration.",
+            "KIP-339; KAFKA-14136",
+            "ConfigurationControlManager#incrementalAlterConfigResource",
+            1,
+            "operations",
+            "elr-repaired",
+        ),
     )
 }
 """Name -> mutant."""
@@ -450,6 +459,7 @@ class Mutations:
         self.isr_written_over_newer_version = self._of("isr-written-over-newer-version")
         self.request_of_former_controller = self._of("request-of-former-controller")
         self.preferred_leader_outside_isr = self._of("preferred-leader-outside-isr")
+        self.restored_setting_not_recorded = self._of("restored-setting-not-recorded")
 
     def note_append(self) -> None:
         """Note that a follower appends fetched batches: two mutants would append those of other responses, too."""

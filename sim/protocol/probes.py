@@ -358,6 +358,7 @@ _CHECKED: Final[Mapping[str, str]] = {
     "hw-regression": "a consumer that knew an end offset was told another",
     "ack-under-min-isr": "a leader answered success for acks=all",
     "controller-crashes": "the active controller threw an exception (KRaft)",
+    "stale-setting": "an administrator changed a setting",
     "two-leaders-one-epoch": "a broker began to lead",
     "log-mismatch": "a batch was copied to another log",
     "leader-incomplete": "a broker led or could be elected when a record was committed",

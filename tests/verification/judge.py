@@ -36,6 +36,8 @@ MEANS: Final[Mapping[str, frozenset[str]]] = {
 """What the judge finds -> the kinds of violation, or the verdict, that say the same."""
 _SAYS: Final = {kind: word for word in ("lost", "twice", "order") for kind in MEANS[word]}
 """Kinds of violation that the judge has to find, too -> its word."""
+NO_VERDICT: Final = ("error", "exhausted")
+"""Values of column ``verdict`` of runs that were not judged."""
 _AFTER_HEALING: Final = 1 << 40
 """Records from this id on test a healed cluster, and may be sent before others with lower ids."""
 _ENDS: Final = ("kill", "power-loss", "shutdown", "halt", "exit")
@@ -146,7 +148,7 @@ def run_judged(scenario: str, mode: str, seed: int) -> tuple[RunResult, set[str]
 
 def disagreement(result: RunResult, found: set[str]) -> str:
     """How judge and verdict differ; "" if they agree, or if the run has no verdict."""
-    if result.row["verdict"] in ("error", "exhausted"):
+    if result.row["verdict"] in NO_VERDICT:
         return ""
     kinds = {*str(result.row["violations"]).split(","), *(["stalled"] if result.stalled else [])}
     missed = sorted(word for word in found if not MEANS[word] & kinds)
@@ -165,16 +167,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--scenarios", default=",".join(drawn))
     options = parser.parse_args(arguments)
     first, end = map(int, options.seeds.split(".."))
-    runs, differ = 0, 0
+    runs, differ, unjudged = 0, 0, 0
+    words: Counter[str] = Counter()
     for scenario in options.scenarios.split(","):
         for mode in options.modes.split(","):
             for seed in range(first, end):
                 runs += 1
-                if text := disagreement(*run_judged(scenario, mode, seed)):
+                result, found = run_judged(scenario, mode, seed)
+                unjudged += result.row["verdict"] in NO_VERDICT
+                words.update(found)
+                if text := disagreement(result, found):
                     differ += 1
                     sys.stdout.write(f"{scenario} --mode {mode} --seed {seed}: {text}\n")
                     sys.stdout.flush()
-    sys.stdout.write(f"{runs} runs, {differ} in which judge and verdict disagree\n")
+    listed = ", ".join(f"{word} {words[word]}" for word in MEANS)
+    sys.stdout.write(f"the judge found, in runs: {listed}\n")
+    sys.stdout.write(f"{runs} runs, {unjudged} without a verdict, {differ} in which judge and verdict disagree\n")
     return int(differ > 0)
 
 

@@ -9,7 +9,8 @@ Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression`
 ``sequence-gap``, ``ack-under-min-isr``, ``controller-crashes``, ``stuck-replica``, ``no-progress``, and that the trace
 itself is consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
 
-Does not verify: early warnings; whether a violation is inside the promise; what was lost in which crash; stories.
+Does not verify: early warnings; ``stale-setting``, because a trace does not tell of settings; whether a violation is
+inside the promise; what was lost in which crash; stories.
 Taken as they are: the HWs that steps report, and that an exposure received in the microsecond in which a request was
 sent came before it. Where batches overlap, several records stand at an offset.
 """

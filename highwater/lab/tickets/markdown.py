@@ -30,6 +30,7 @@ _EXPECTED: Final = {
     "duplicate-across-epochs": "A record of an idempotent producer that no broker lost is in the log once.",
     "reordered-across-epochs": "Records of an idempotent producer that no broker lost are in the order of sending.",
     "deleted-records-back": "Deleted records do not return.",
+    "stale-setting": "Brokers and controllers use the value of a setting that was set last.",
     "hw-regression": "The high watermark does not go back.",
 }
 _NOTES: Final = {

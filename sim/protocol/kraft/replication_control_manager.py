@@ -193,6 +193,14 @@ class ReplicationControlManager:
         assert isinstance(min_isr, int)
         return min_isr
 
+    def settings_in_force(self, state: PartitionRegistration) -> dict[str, Value]:
+        """The dynamic settings that it uses for a partition; for observers."""
+        return {
+            MIN_ISR: self._min_isr_setting(state),
+            UNCLEAN_ELECTION: self.unclean_enabled,
+            ELR_FEATURE: int(self._change_rules.elr),
+        }
+
     def config_value(self, key: str, default: Value) -> Value:
         """A dynamic configuration value, else the static one. Kafka: ConfigurationControlManager#getTopicConfig."""
         value = self.image.settings.get(key)
@@ -526,6 +534,8 @@ class ReplicationControlManager:
         if key == ELR_FEATURE and (value not in (0, 1) or (value and not self._decide.elr.yes())):
             return INVALID_UPDATE_VERSION
         if self.image.settings.get(key) == value:
+            return NONE
+        if self._decide.mutants.restored_setting_not_recorded.when(self._config.get(key) == value):
             return NONE
         records: list[Record] = [ConfigRecord(key, value)]
         if key == MIN_ISR:

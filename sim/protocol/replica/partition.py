@@ -58,6 +58,7 @@ class Partition(ReadableReplica):
         followers: the other replicas, while this broker leads.
         membership: decides which of them may join the ISR.
         delayed: writes that wait for the HW.
+        configured_min_isr: ``min.insync.replicas``, as last set.
         min_insync_replicas: effective ``min.insync.replicas`` (rules ``min_isr_cap`` and ``isr_response``).
         answered_min_isr: that of the controller, with an ISR which the leader knows from a response to AlterPartition
             and has not replayed; 0 otherwise.
@@ -65,9 +66,9 @@ class Partition(ReadableReplica):
     """
 
     __slots__ = (
-        "_configured_min_isr",
         "answered_min_isr",
         "broker",
+        "configured_min_isr",
         "delayed",
         "followers",
         "leader",
@@ -95,7 +96,7 @@ class Partition(ReadableReplica):
         super().__init__(name, log, epochs, hw, decide, host)
         self.process = host
         self.broker = broker
-        self.min_insync_replicas = self._configured_min_isr = min_insync_replicas
+        self.min_insync_replicas = self.configured_min_isr = min_insync_replicas
         self.answered_min_isr = 0
         self.leader = NO_LEADER
         self.partition_epoch = -1
@@ -192,7 +193,7 @@ class Partition(ReadableReplica):
 
     def _find_min_isr(self) -> None:
         """Kafka: Partition#effectiveMinIsr (3.9-4.4)."""
-        value = self._configured_min_isr
+        value = self.configured_min_isr
         if len(self.replicas) < value and self.decide.caps_min_isr.yes():
             value = len(self.replicas)
         answered = self.answered_min_isr
@@ -203,7 +204,7 @@ class Partition(ReadableReplica):
     def min_isr_by(self, decision: LeaderAndIsr) -> int:
         """Effective ``min.insync.replicas`` once a decision is adopted; for observers."""
         caps = self.decide.caps_min_isr.answer
-        return min(self._configured_min_isr, len(decision.replicas)) if caps else self._configured_min_isr
+        return min(self.configured_min_isr, len(decision.replicas)) if caps else self.configured_min_isr
 
     # Writes.
 
@@ -429,7 +430,7 @@ class Partition(ReadableReplica):
 
         Kafka: UnifiedLog#updateConfig (3.9-4.4), Log#updateConfig (1.1-2.6).
         """
-        self._configured_min_isr = value
+        self.configured_min_isr = value
         self._find_min_isr()
 
     # Offsets.

@@ -10,6 +10,7 @@ from sim.errors import InputError
 from sim.hosts.cluster import TOPIC
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
+from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.kraft.quorum_messages import BrokerRegistrationRequest, BrokerRegistrationResponse
 from sim.protocol.messages import (
     INELIGIBLE_REPLICA,
@@ -342,6 +343,13 @@ def preferred_leader_outside_isr(rules: Rules) -> Scene:
     return world.run().decided[0], world.decide
 
 
+def restored_setting_not_recorded(rules: Rules) -> Scene:
+    quorum = QuorumHost(rules).create(1, 2, 3)
+    for value in (1, 2):
+        assert quorum.controller.set(MIN_ISR, value) == NONE
+    return quorum.controller.own_min_isr(quorum.state), quorum.decide
+
+
 SCENES: dict[str, tuple[Callable[[Rules], Scene], object, object]] = {
     "registration-of-another-request": (registration_of_another_request, -1, 99),
     "leo-from-earlier-leadership": (leo_from_earlier_leadership, UNKNOWN_LEO, 3),
@@ -391,6 +399,7 @@ SCENES: dict[str, tuple[Callable[[Rules], Scene], object, object]] = {
     "isr-written-over-newer-version": (isr_written_over_newer_version, INVALID_UPDATE_VERSION, NONE),
     "request-of-former-controller": (request_of_former_controller, STALE_CONTROLLER_EPOCH, NONE),
     "preferred-leader-outside-isr": (preferred_leader_outside_isr, 2, 1),
+    "restored-setting-not-recorded": (restored_setting_not_recorded, 2, 1),
 }
 """Mutant -> a scene, its outcome without the mutant, and with it."""
 
