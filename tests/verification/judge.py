@@ -40,22 +40,22 @@ NO_VERDICT: Final = ("error", "exhausted")
 """Values of column ``verdict`` of runs that were not judged."""
 _AFTER_HEALING: Final = 1 << 40
 """Records from this id on test a healed cluster, and may be sent before others with lower ids."""
-_ENDS: Final = ("kill", "power-loss", "shutdown", "halt", "exit")
+_ENDS: Final = ("kill", "power-loss", "shutdown", "halt", "exit", "corrupt-tail", "directory-failed", "directory-offline")
+_REPLACED: Final = ("disk-replaced", "directory-replaced")
 
 
 class Partition:
     """A partition, repeated from the steps of its trace.
 
     Attributes:
-        logs: broker -> its log: (offset, record, producer id) of each record.
+        logs: broker -> its log: (offset, record, producer id, offset of its batch) of each record; of a broker that is
+            down, or whose directory has failed, what is on its disk.
     """
 
     def __init__(self) -> None:
-        self.logs: dict[int, list[tuple[int, int, int]]] = {}
+        self.logs: dict[int, list[tuple[int, int, int, int]]] = {}
         self._starts: Counter[int] = Counter()
         self._live: set[int] = set()
-        self._dark: set[int] = set()
-        """Brokers whose log is in a failed directory."""
         self._acked: dict[int, int] = {}
         self._deleted: set[int] = set()
         self._isr: Sequence[int] = ()
@@ -67,23 +67,25 @@ class Partition:
         log = self.logs.setdefault(broker, [])
         if kind == "append":
             first, producer = step["record"] - offset, step.get("producer_id", -1)
-            log += [(at, first + at, producer) for at in range(offset, step["last"] + 1)]
+            log += [(at, first + at, producer, offset) for at in range(offset, step["last"] + 1)]
             self._live.add(broker)
         elif kind in ("truncate", "recovered", "deleted"):
             end: int = 0 if kind == "deleted" else offset
             self.logs[broker] = [one for one in log if one[0] < end]
             self._starts[broker] = step.get("log_start", min(self._starts[broker], end))
             self._live.add(broker)
-            self._dark.discard(broker)
-        elif kind == "directory-failed":
-            self._live.discard(broker)
-            self._dark.add(broker)
         elif kind in ("log-start", "retention"):
             self._starts[broker] = max(self._starts[broker], offset)
             self._deleted.update(one[1] for one in log if one[0] < offset and kind == "retention")
         elif kind == "ack" and step["acks"] == -1:
             self._acked.update({step["record"] + place: offset + place for place in range(step["count"])})
-        elif kind in _ENDS:
+        elif kind in _ENDS:  # `offset` is the number of its newest batches that are gone.
+            gone = set(sorted({one[3] for one in log})[-offset:] if offset else ())
+            self.logs[broker] = [one for one in log if one[3] not in gone]
+            self._live.discard(broker)
+        elif kind in _REPLACED and (kind == "disk-replaced" or broker not in self._live):
+            # Else the replica is in another directory by now.
+            self.logs[broker] = []
             self._live.discard(broker)
         elif kind == "isr":
             self._isr = step["isr"]
@@ -101,7 +103,7 @@ class Partition:
         if self._elected not in self._live or self._leads != self._elected:
             if any(due <= {one[1] for one in logs[broker]} for broker in self._live):
                 yield "leaderless"
-            elif not due <= {one[1] for broker, log in logs.items() if broker not in self._dark for one in log}:
+            elif not due <= {one[1] for log in logs.values() for one in log}:
                 yield "lost"
             return
         final = logs[self._elected]
@@ -129,8 +131,7 @@ def judge(trace: Iterable[Step]) -> set[str]:
             partitions |= {name: Partition() for name in step["partitions"].split(", ")}
         name = step.get("partition", "")
         partitions.setdefault(name, Partition())
-        for one in partitions.values() if step["step"] in _ENDS else [partitions[name]]:
-            one.take(step)
+        partitions[name].take(step)
     return {word for one in partitions.values() for word in one.found()}
 
 

@@ -50,6 +50,27 @@ def test_logs_of_the_isr_that_differ_are_found() -> None:
     assert judge([*BEGIN, *both((0, 10)), append(1, 1, 11), append(2, 1, 12)]) == {"unequal"}
 
 
+def test_what_a_disk_keeps_is_not_lost() -> None:
+    nobody: dict[str, Any] = {"step": "elected", "broker": 0, "leader_epoch": 1}
+    whole = [*BEGIN, *both((0, 10), (1, 11)), ack(11, 1), nobody, {"step": "deleted", "broker": 2, "offset": 0}]
+    for kind, gone, found in [
+        ("power-loss", 0, set()),
+        ("power-loss", 1, {"lost"}),
+        ("directory-failed", 0, set()),
+        ("directory-failed", 1, {"lost"}),
+        ("disk-replaced", 2, {"lost"}),
+    ]:
+        assert judge([*whole, {"step": kind, "broker": 1, "offset": gone}]) == found
+    down: dict[str, Any] = {"step": "kill", "broker": 1, "offset": 0}
+    replaced: dict[str, Any] = {"step": "directory-replaced", "broker": 1, "offset": 2}
+    assert judge([*whole, down, replaced]) == {"lost"}
+
+
+def test_a_directory_that_a_replica_has_left_may_be_replaced() -> None:
+    replaced: dict[str, Any] = {"step": "directory-replaced", "broker": 1, "offset": 2}
+    assert judge([*BEGIN, *both((0, 10)), ack(10, 0), replaced]) == set()
+
+
 def test_a_complete_replica_without_a_leader_is_found() -> None:
     ends: list[dict[str, Any]] = [{"step": "kill", "broker": 1}, {"step": "elected", "broker": 0, "leader_epoch": 1}]
     assert judge([*BEGIN, *both((0, 10)), ack(10, 0), *ends]) == {"leaderless"}
