@@ -5,8 +5,7 @@ the values of ``min.insync.replicas``, ``unclean.leader.election.enable`` and ``
 were acknowledged last, also after a restart or a failover of the controller. The effective ``min.insync.replicas`` of a
 replica may be smaller: the number of replicas.
 
-Kafka: Admin#incrementalAlterConfigs (KIP-339), Admin#updateFeatures (KIP-584); DynamicConfigPublisher#onMetadataUpdate,
-ConfigurationControlManager#replay.
+Kafka promises it with Admin.incrementalAlterConfigs (KIP-339) and Admin.updateFeatures (KIP-584).
 
 Does not verify: that a change reaches a broker, of which convergence judges what delays the metadata log; settings that
 were never changed; values in force before the end; directories that are cordoned.

@@ -40,22 +40,25 @@ NO_VERDICT: Final = ("error", "exhausted")
 """Values of column ``verdict`` of runs that were not judged."""
 _AFTER_HEALING: Final = 1 << 40
 """Records from this id on test a healed cluster, and may be sent before others with lower ids."""
-_ENDS: Final = ("kill", "power-loss", "shutdown", "halt", "exit", "corrupt-tail", "directory-failed", "directory-offline")
-_REPLACED: Final = ("disk-replaced", "directory-replaced")
+_ENDS: Final = (
+    *("kill", "power-loss", "shutdown", "halt", "exit", "corrupt-tail", "disk-replaced"),
+    *("directory-failed", "directory-offline", "directory-replaced"),
+)
 
 
 class Partition:
     """A partition, repeated from the steps of its trace.
 
     Attributes:
-        logs: broker -> its log: (offset, record, producer id, offset of its batch) of each record; of a broker that is
-            down, or whose directory has failed, what is on its disk.
+        logs: broker -> its log: (offset, record, producer id, offset of its batch) of each record.
     """
 
     def __init__(self) -> None:
         self.logs: dict[int, list[tuple[int, int, int, int]]] = {}
         self._starts: Counter[int] = Counter()
         self._live: set[int] = set()
+        self._gone: dict[int, set[int]] = {}
+        """Broker whose replica has ended -> the batches, by offset, that its disk does not have."""
         self._acked: dict[int, int] = {}
         self._deleted: set[int] = set()
         self._isr: Sequence[int] = ()
@@ -74,18 +77,17 @@ class Partition:
             self.logs[broker] = [one for one in log if one[0] < end]
             self._starts[broker] = step.get("log_start", min(self._starts[broker], end))
             self._live.add(broker)
+            self._gone.pop(broker, None)
         elif kind in ("log-start", "retention"):
             self._starts[broker] = max(self._starts[broker], offset)
             self._deleted.update(one[1] for one in log if one[0] < offset and kind == "retention")
         elif kind == "ack" and step["acks"] == -1:
             self._acked.update({step["record"] + place: offset + place for place in range(step["count"])})
+        elif kind == "directory-replaced" and broker in self._live:
+            pass  # The replica is in another directory by now.
         elif kind in _ENDS:  # `offset` is the number of its newest batches that are gone.
-            gone = set(sorted({one[3] for one in log})[-offset:] if offset else ())
-            self.logs[broker] = [one for one in log if one[3] not in gone]
-            self._live.discard(broker)
-        elif kind in _REPLACED and (kind == "disk-replaced" or broker not in self._live):
-            # Else the replica is in another directory by now.
-            self.logs[broker] = []
+            gone = self._gone.setdefault(broker, set())
+            gone.update(sorted({one[3] for one in log} - gone)[-offset:] if offset else ())
             self._live.discard(broker)
         elif kind == "isr":
             self._isr = step["isr"]
@@ -96,7 +98,10 @@ class Partition:
 
     def found(self) -> Iterator[str]:
         """What is wrong at the end: words of `MEANS`."""
-        logs = {broker: [one for one in log if one[0] >= self._starts[broker]] for broker, log in self.logs.items()}
+        logs = {
+            broker: [one for one in log if one[0] >= self._starts[broker] and one[3] not in self._gone.get(broker, ())]
+            for broker, log in self.logs.items()
+        }
         # What was deleted cannot be missed, nor a record whose offset the log start has passed.
         passed = max((self._starts[broker] for broker in self._live), default=0)
         due = {record for record, at in self._acked.items() if at >= passed} - self._deleted

@@ -161,8 +161,8 @@ def test_a_rule_with_its_broken_value_is_found(kind: str, rule: str, broken: str
 
 
 def test_every_kind_has_a_defect_that_shows_it_and_is_on_the_page() -> None:
-    """The other files are about clients and KRaft."""
-    files = sorted(Path(__file__).parent.glob("test_seeded_*bugs.py"))
+    """The other files are about clients, KRaft and settings."""
+    files = sorted(Path(__file__).parent.glob("test_seeded_*.py"))
     named = {
         node.value
         for file in files
