@@ -93,7 +93,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("sim.protocol",),
     ("sim.protocol.log",),
     ("sim.protocol.replica",),
-    ("sim.protocol.client", "sim.protocol.kraft", "sim.protocol.zookeeper"),
+    ("sim.protocol.client", "sim.protocol.kraft", "sim.protocol.raft", "sim.protocol.zookeeper"),
     ("sim.environment",),
     ("sim.history.steps",),
     ("sim.history",),

@@ -208,6 +208,12 @@ class Decisions:
         self.keeps_pending_isr = self._on(rules.equal_partition_epoch == "keeps-pending-isr")
         self.applies_configs_last = self._on(rules.config_replay == "after-topics")
         self.adopts_answered_min_isr = self._on(rules.isr_response == "with-min-isr")
+        # Raft of the metadata quorum.
+        self.asks_for_pre_votes = self._on(rules.pre_vote == "asked")
+        self.voters_search_leader = self._on(rules.leader_search == "all-members")
+        self.observer_keeps_bootstrap = self._on(rules.observer_fetch_timeout == "bootstrap-only")
+        self.hw_answers_fetches = self._on(rules.raft_high_watermark == "at-once")
+        self.begins_with_silent_voters = self._on(rules.begin_quorum_epoch == "silent-voters")
 
     def _on(self, answer: bool) -> Decision:
         decision = Decision(answer=answer)

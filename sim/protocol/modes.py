@@ -200,6 +200,11 @@ _HW: Final = Rules(
     equal_partition_epoch="replaces-pending-isr",
     isr_response="without-min-isr",
     config_replay="after-topics",
+    pre_vote="none",
+    leader_search="observers",
+    observer_fetch_timeout="bootstrap-only",
+    raft_high_watermark="with-records",
+    begin_quorum_epoch="all-voters",
 )
 _KIP101: Final = _HW.override(
     {
@@ -300,6 +305,9 @@ _ELR: Final = _ELR_SNAPSHOT.override(
         "min_isr_change": "clears-elr",
         "fenced_session": "kept",
         "lifecycle_retry": "interval",
+        "pre_vote": "asked",
+        "leader_search": "all-members",
+        "raft_high_watermark": "at-once",
     }
 )
 _ELR_4_3: Final = _ELR.override(
@@ -308,6 +316,8 @@ _ELR_4_3: Final = _ELR.override(
         "directory_assignment": "keeps-elr",
         "last_known_elr": "lost-leader",
         "cordoned_directory": "avoided",
+        "observer_fetch_timeout": "leader-too",
+        "begin_quorum_epoch": "silent-voters",
     }
 )
 _ELR_REPAIRED: Final = _ELR_4_3.override(

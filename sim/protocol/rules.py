@@ -879,6 +879,53 @@ class Rules:
             KRAFT,
         ),
     ]
+    pre_vote: Annotated[
+        Literal["none", "asked"],
+        RuleSpec(
+            "Whether a voter of the metadata quorum asks the others, before it begins a new epoch, if they would vote "
+            "for it. If so, its vote is also kept within the epoch once a leader is known, a candidate without a "
+            "majority waits for the end of its election timeout instead of backing off, and a resigned leader begins "
+            "the next epoch without standing for election.",
+            "KIP-996 (4.0); QuorumState, KafkaRaftClient.pollCandidate and pollResigned 3.9, 4.1",
+            KRAFT,
+        ),
+    ]
+    leader_search: Annotated[
+        Literal["observers", "all-members"],
+        RuleSpec(
+            "Which members of the metadata quorum fetch from any voter while they know no leader or the leader does "
+            "not answer: observers only, or voters, too.",
+            "KafkaRaftClient.pollUnattachedAsVoter, pollFollowerAsVoter 3.9, 4.1",
+            KRAFT,
+        ),
+    ]
+    observer_fetch_timeout: Annotated[
+        Literal["bootstrap-only", "leader-too"],
+        RuleSpec(
+            "From whom an observer of the metadata quorum fetches once the leader has not answered for a fetch "
+            "timeout: only from bootstrap servers, until the leader among them answers; or from the leader, too.",
+            "KafkaRaftClient.pollFollowerAsObserver; KAFKA-19354 (4.2)",
+            KRAFT,
+        ),
+    ]
+    raft_high_watermark: Annotated[
+        Literal["with-records", "at-once"],
+        RuleSpec(
+            "When members of the metadata quorum learn a new high watermark: with the next records, or when their "
+            "fetch expires after 0.5 s; or at once, because it answers fetches that wait.",
+            "KIP-1166, KAFKA-14145 (4.1); KafkaRaftClient.handleFetchRequest, onUpdateLeaderHighWatermark",
+            KRAFT,
+        ),
+    ]
+    begin_quorum_epoch: Annotated[
+        Literal["all-voters", "silent-voters"],
+        RuleSpec(
+            "To which voters the leader of the metadata quorum repeats that it leads, every half fetch timeout: all, "
+            "or those that have not fetched meanwhile.",
+            "LeaderState.needToSendBeginQuorumRequests (4.3)",
+            KRAFT,
+        ),
+    ]
     mutant: str = NO_MUTANT
     added: tuple[tuple[str, str], ...] = ()
 

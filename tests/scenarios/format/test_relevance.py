@@ -122,6 +122,10 @@ RARE: Final = {
     "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/verification/conformance",
     "producer_snapshots": "two restarts and a truncation: tests/sim/protocol/log/test_producer_state_manager.py",
     "clean_shutdown_file": "a broker has to stop within 0.2 s of its start: tests/sim/environment/test_storage.py",
+    **dict.fromkeys(
+        ("pre_vote", "leader_search", "observer_fetch_timeout", "raft_high_watermark", "begin_quorum_epoch"),
+        "the simulation has no quorum that votes: tests/sim/protocol/raft",
+    ),
     "unclean.leader.election.interval.ms": "something else looks sooner: cases of tests/verification/conformance",
 }
 """Rule or key -> why no run of a few hundred shows it, and what does."""

@@ -36,6 +36,7 @@ for _release in RULES:
 PLANES: Final = {
     ("3.9", "4.4"): (
         "sim/protocol/kraft/",
+        "sim/protocol/raft/",
         "sim/hosts/alter_partition_channel",
         "sim/hosts/assignments_manager",
         "sim/hosts/broker_heartbeat_tracker",

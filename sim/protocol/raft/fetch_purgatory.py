@@ -1,0 +1,65 @@
+"""Fetches that wait at a leader for records."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse
+from sim.protocol.raft.request_manager import NEVER
+
+
+class ParkedFetch:
+    """A fetch that waits.
+
+    Attributes:
+        request: the request.
+        response: the answer computed when it arrived, which it gets if it expires.
+        expires_us: when it expires.
+    """
+
+    __slots__ = ("expires_us", "request", "response")
+
+    def __init__(self, request: RaftFetchRequest, response: RaftFetchResponse, expires_us: int) -> None:
+        self.request: Final = request
+        self.response: Final = response
+        self.expires_us: Final = expires_us
+
+
+class FetchPurgatory:
+    """All fetches that wait. Kafka: ThresholdPurgatory, KafkaRaftClient#fetchPurgatory."""
+
+    __slots__ = ("_parked",)
+
+    def __init__(self) -> None:
+        self._parked: list[ParkedFetch] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether none waits."""
+        return not self._parked
+
+    def wait(self, request: RaftFetchRequest, response: RaftFetchResponse, expires_us: int) -> None:
+        """Let a fetch wait. Kafka: ThresholdPurgatory#await."""
+        self._parked.append(ParkedFetch(request, response, expires_us))
+
+    def take_below(self, end_offset: int) -> list[ParkedFetch]:
+        """Remove the fetches for which there are records. Kafka: ThresholdPurgatory#maybeComplete."""
+        taken = [parked for parked in self._parked if parked.request.fetch_offset < end_offset]
+        self._parked = [parked for parked in self._parked if parked.request.fetch_offset >= end_offset]
+        return taken
+
+    def take_all(self) -> list[ParkedFetch]:
+        """Remove all. Kafka: ThresholdPurgatory#completeAll, ThresholdPurgatory#completeAllExceptionally."""
+        taken = self._parked
+        self._parked = []
+        return taken
+
+    def take_expired(self, now_us: int) -> list[ParkedFetch]:
+        """Remove those whose time is over."""
+        taken = [parked for parked in self._parked if parked.expires_us <= now_us]
+        self._parked = [parked for parked in self._parked if parked.expires_us > now_us]
+        return taken
+
+    def expires_us(self) -> int:
+        """When the first one expires."""
+        return min([parked.expires_us for parked in self._parked]) if self._parked else NEVER

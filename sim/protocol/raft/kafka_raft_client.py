@@ -1,0 +1,860 @@
+"""A member of the metadata quorum: what it sends, how it answers, and which records it reports as committed.
+
+A member is one thread (`KafkaRaftClient.poll`). It acts on the timers of its state, handles one message, and tells its
+listener what is new. An exception on this thread ends the process. All of it is synchronous: a file is on disk when the
+call that writes it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sim.native import mypyc_attr
+from sim.protocol.decisions import Decisions
+from sim.protocol.raft.batch_accumulator import BatchAccumulator, NotLeaderError
+from sim.protocol.raft.election_state import ElectionState
+from sim.protocol.raft.epoch_states import (
+    CandidateState,
+    FollowerState,
+    NomineeState,
+    ProspectiveState,
+    ResignedState,
+    UnattachedState,
+)
+from sim.protocol.raft.fetch_purgatory import FetchPurgatory, ParkedFetch
+from sim.protocol.raft.leader_state import LeaderState
+from sim.protocol.raft.quorum_state import QuorumState
+from sim.protocol.raft.raft_log import UNKNOWN, IllegalRaftStateError, OffsetAndEpoch, RaftBatch, RaftLog
+from sim.protocol.raft.raft_messages import (
+    BROKER_NOT_AVAILABLE,
+    FENCED_LEADER_EPOCH,
+    INVALID_REQUEST,
+    NO_ERROR,
+    NO_NODE,
+    NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_LEADER_EPOCH,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
+    RaftRequest,
+    RaftResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from sim.protocol.raft.request_manager import NEVER, RequestManager
+
+RETRY_BACKOFF_BASE_US: Final = 100_000
+"""Unit of the back-off between elections up to 3.9. Kafka: KafkaRaftClient#RETRY_BACKOFF_BASE_MS (3.9)."""
+_MOST_DOUBLINGS: Final = 20
+
+
+class QuorumConfig(NamedTuple):
+    """Settings ``controller.quorum.*`` in microseconds. Kafka: QuorumConfig."""
+
+    election_timeout_us: int = 1_000_000
+    fetch_timeout_us: int = 2_000_000
+    election_backoff_max_us: int = 1_000_000
+    request_timeout_us: int = 2_000_000
+    retry_backoff_us: int = 20_000
+    append_linger_us: int = 25_000
+    fetch_max_wait_us: int = 500_000
+    """Fixed in Kafka. Kafka: KafkaRaftClient#MAX_FETCH_WAIT_MS."""
+
+
+class LeaderAndEpoch(NamedTuple):
+    """A leader, or `NO_NODE`, and its epoch. Kafka: LeaderAndEpoch."""
+
+    leader: int
+    epoch: int
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RaftHost:
+    """Callbacks to the process."""
+
+    __slots__ = ()
+
+    def send(self, node: int, message: RaftRequest | RaftResponse) -> None:
+        """Send a request or response to a member."""
+        raise NotImplementedError
+
+    def random_below(self, bound: int) -> int:
+        """Draw a number from 0 to below a bound."""
+        raise NotImplementedError
+
+    def store(self, election: ElectionState) -> None:
+        """Write the file quorum-state to disk. Kafka: QuorumStateStore#writeElectionState."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Write the log to disk. Kafka: RaftLog#flush (4.3)."""
+        raise NotImplementedError
+
+    def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
+        """Records were committed. Kafka: RaftClient.Listener#handleCommit."""
+        raise NotImplementedError
+
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        """Another leader or epoch. The leader's own listener consumes first what was committed before its epoch.
+
+        Kafka: RaftClient.Listener#handleLeaderChange.
+        """
+        raise NotImplementedError
+
+
+class KafkaRaftClient:
+    """One member, a voter or an observer. Kafka: KafkaRaftClient.
+
+    Args:
+        local_id: the member's id.
+        voters: ids of all voters (``controller.quorum.voters``), which are also the bootstrap servers.
+        log: its copy of the metadata log, as its process found it.
+        stored: content of quorum-state, None without the file.
+        decide: its rules.
+        config: its settings.
+        host: its process.
+        now_us: time.
+        always_flushes: whether it flushes though it is no voter, as a process with the controller's role does.
+
+    Attributes:
+        quorum: its state.
+        log: its copy of the metadata log.
+    """
+
+    def __init__(
+        self,
+        local_id: int,
+        voters: Sequence[int],
+        log: RaftLog,
+        stored: ElectionState | None,
+        decide: Decisions,
+        config: QuorumConfig,
+        host: RaftHost,
+        now_us: int,
+        *,
+        always_flushes: bool = False,
+    ) -> None:
+        self.log: Final = log
+        self._decide = decide
+        self._config = config
+        self._host = host
+        self._flushes = always_flushes or local_id in voters
+        self.quorum: Final = QuorumState(
+            local_id,
+            voters,
+            decide,
+            config.election_timeout_us,
+            config.fetch_timeout_us,
+            host.random_below,
+            host.store,
+        )
+        self.requests: Final = RequestManager(
+            tuple(voters), config.retry_backoff_us, config.request_timeout_us, host.random_below
+        )
+        self._fetches = FetchPurgatory()
+        self._next_offset = 0
+        """Offset of the next record for the listener."""
+        self._fired = LeaderAndEpoch(NO_NODE, 0)
+        """Leader and epoch of which the listener knows."""
+        self._shutdown_us: int | None = None
+        self._initialize(stored, now_us)
+
+    def _initialize(self, stored: ElectionState | None, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#initialize."""
+        quorum = self.quorum
+        quorum.initialize(stored, self.log.end, now_us)
+        state = quorum.state
+        if isinstance(state, CandidateState):
+            self._on_become_candidate(now_us)
+        elif isinstance(state, FollowerState):
+            self._on_become_follower()
+        if quorum.is_only_voter and not isinstance(quorum.state, CandidateState | LeaderState):
+            self._stand_for_election(now_us)
+
+    # The thread.
+
+    def poll(self, now_us: int) -> int:
+        """Act on timers, and inform the listener; returns when to call again if no message arrives before.
+
+        Kafka: KafkaRaftClient#poll, KafkaRaftClient#pollCurrentState.
+        """
+        for parked in self._fetches.take_expired(now_us):
+            self._host.send(parked.request.source, parked.response)
+        if self._completes_shutdown(now_us):
+            return NEVER
+        at_us = now_us
+        while at_us <= now_us:
+            state = self.quorum.state
+            at_us = self._poll_state(now_us)
+            if at_us <= now_us and self.quorum.state is state:
+                break  # It waits for a message or for its next call.
+        self._poll_listeners()
+        return min(max(at_us, now_us + 1), self._fetches.expires_us())
+
+    def _poll_state(self, now_us: int) -> int:
+        state = self.quorum.state
+        if isinstance(state, LeaderState):
+            return self._poll_leader(state, now_us)
+        if isinstance(state, CandidateState):
+            return self._poll_candidate(state, now_us)
+        if isinstance(state, ProspectiveState):
+            return self._poll_prospective(state, now_us)
+        if isinstance(state, FollowerState):
+            return self._poll_follower(state, now_us)
+        if isinstance(state, UnattachedState):
+            return self._poll_unattached(state, now_us)
+        assert isinstance(state, ResignedState)
+        return self._poll_resigned(state, now_us)
+
+    def handle(self, message: RaftRequest | RaftResponse, now_us: int) -> None:
+        """Handle one message, and inform the listener; `poll` has to follow.
+
+        Raises:
+            IllegalRaftStateError: Kafka's process ends.
+
+        Kafka: KafkaRaftClient#handleInboundMessage.
+        """
+        if isinstance(message, RaftRequest):
+            self._handle_request(message, now_us)
+        elif self.requests.is_response_expected(message.source, message.request):
+            self._handle_response(message, now_us)
+        self._poll_listeners()
+
+    def request_failed(self, node: int, request: RaftRequest, now_us: int) -> None:
+        """The connection for a request broke. Kafka: KafkaNetworkChannel, RaftUtil#errorResponse."""
+        self.requests.on_response_result(node, request, now_us, success=False)
+
+    # What the controller calls.
+
+    def prepare_append(self, epoch: int, records: Sequence[object], now_us: int) -> int:
+        """Take records to append; returns the offset that the last will have. `poll` has to follow.
+
+        Raises:
+            NotLeaderError: the member does not lead in that epoch.
+
+        Kafka: KafkaRaftClient#prepareAppend, KafkaRaftClient#schedulePreparedAppend.
+        """
+        state = self.quorum.state
+        if not isinstance(state, LeaderState):
+            raise NotLeaderError("append by a member that does not lead")
+        return state.accumulator.append(epoch, records, now_us)
+
+    def resign(self, epoch: int) -> None:
+        """Stop to lead in an epoch, with the next `poll`. Kafka: KafkaRaftClient#resign.
+
+        Raises:
+            IllegalRaftStateError: the epoch is yet to come, or another member leads in it.
+        """
+        if epoch > self.quorum.epoch:
+            raise IllegalRaftStateError(f"resignation from epoch {epoch}, which is to come")
+        if epoch < self.quorum.epoch:
+            return
+        if self.quorum.leader != self.quorum.local_id:
+            raise IllegalRaftStateError(f"resignation from epoch {epoch}, in which another member leads")
+        state = self.quorum.state
+        if isinstance(state, LeaderState):
+            state.resign_requested = True
+
+    def shutdown(self, timeout_us: int, now_us: int) -> None:
+        """End; a leader resigns first. `is_running` shows when it has ended. Kafka: KafkaRaftClient#shutdown."""
+        self._shutdown_us = now_us + timeout_us
+
+    def is_running(self, now_us: int) -> bool:
+        """Whether it has not ended. Kafka: KafkaRaftClient#isRunning."""
+        return not self._completes_shutdown(now_us)
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the member leads."""
+        return isinstance(self.quorum.state, LeaderState)
+
+    @property
+    def high_watermark(self) -> int | None:
+        """End offset of what is committed as far as the member knows. Kafka: KafkaRaftClient#highWatermark."""
+        return self.quorum.state.high_watermark
+
+    def _completes_shutdown(self, now_us: int) -> bool:
+        """Kafka: KafkaRaftClient#maybeCompleteShutdown."""
+        if self._shutdown_us is None:
+            return False
+        quorum = self.quorum
+        has_remote_leader = quorum.leader not in (NO_NODE, quorum.local_id)
+        return now_us >= self._shutdown_us or not quorum.is_voter or quorum.is_only_voter or has_remote_leader
+
+    # Timers.
+
+    def _poll_leader(self, state: LeaderState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#pollLeader."""
+        self._maybe_fire_leader_change()
+        if self._shutdown_us is not None or state.resign_requested or now_us >= state.check_quorum_at_us:
+            self._transition_to_resigned(state.non_leader_voters_by_descending_fetch_offset(), now_us)
+            return now_us
+        self._maybe_append_batches(state, now_us)
+        begin_at_us = self._maybe_send_begin_quorum_epoch_requests(state, now_us)
+        return min(state.accumulator.drain_at_us(), min(begin_at_us, state.check_quorum_at_us))
+
+    def _maybe_append_batches(self, state: LeaderState, now_us: int) -> None:
+        """Append what has waited long enough. The high watermark is raised before the log is flushed.
+
+        With several voters nothing commits by that, since the others have yet to fetch. A sole voter commits, and its
+        controller answers, before the records are on disk.
+
+        Kafka: KafkaRaftClient#maybeAppendBatches, KafkaRaftClient#flushLeaderLog.
+        """
+        if state.accumulator.drain_at_us() > now_us:
+            return
+        for batch in state.accumulator.drain():
+            self.log.append(batch)
+        if state.update_local_state(self.log.end_offset):
+            self._on_update_leader_high_watermark(state, now_us)
+        for parked in self._fetches.take_below(self.log.end_offset):
+            self._complete_fetch(parked, now_us)
+        self._host.flush()
+
+    def _maybe_send_begin_quorum_epoch_requests(self, state: LeaderState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#maybeSendBeginQuorumEpochRequests."""
+        if now_us < state.begin_quorum_epoch_at_us:
+            return state.begin_quorum_epoch_at_us
+        voters = state.other_voters()
+        silent = state.need_to_send_begin_quorum_requests(now_us)
+        if len(silent) < len(voters) and self._decide.begins_with_silent_voters.yes():
+            voters = silent
+        for voter in voters:
+            self._maybe_send(voter, BeginQuorumEpochRequest(self.quorum.local_id, state.epoch), now_us)
+        state.reset_begin_quorum_epoch_timer(now_us)
+        return state.begin_quorum_epoch_at_us
+
+    def _poll_candidate(self, state: CandidateState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#pollCandidate."""
+        if self._shutdown_us is not None:
+            return min(self._shutdown_us, self._maybe_send_vote_requests(state, now_us, pre_vote=False))
+        if state.back_off_until_us is not None:
+            if now_us < state.back_off_until_us:
+                return state.back_off_until_us
+            self._transition_to_candidate(now_us)
+            return now_us
+        if now_us >= state.election_at_us:
+            if self._decide.asks_for_pre_votes.yes():
+                self._transition_to_prospective(now_us)
+                return now_us
+            state.back_off_until_us = now_us + self._binary_exponential_election_backoff_us(state.retries)
+            return state.back_off_until_us
+        return min(self._maybe_send_vote_requests(state, now_us, pre_vote=False), state.election_at_us)
+
+    def _binary_exponential_election_backoff_us(self, retries: int) -> int:
+        """Kafka: KafkaRaftClient#binaryExponentialElectionBackoffMs (3.9)."""
+        factor = self._host.random_below(2 << min(_MOST_DOUBLINGS, retries - 1))
+        return min(RETRY_BACKOFF_BASE_US * factor, self._config.election_backoff_max_us)
+
+    def _poll_prospective(self, state: ProspectiveState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#pollProspective (4.1-4.4)."""
+        if self._shutdown_us is not None:
+            return min(self._shutdown_us, self._maybe_send_vote_requests(state, now_us, pre_vote=True))
+        if now_us >= state.election_at_us:
+            self._prospective_transition_after_election_loss(state, now_us)
+            return now_us
+        return min(self._maybe_send_vote_requests(state, now_us, pre_vote=True), state.election_at_us)
+
+    def _maybe_send_vote_requests(self, state: NomineeState, now_us: int, *, pre_vote: bool) -> int:
+        """Kafka: KafkaRaftClient#maybeSendVoteRequests."""
+        at_us = NEVER
+        if not state.votes.is_vote_rejected:
+            end = self.log.end
+            for voter in state.votes.unrecorded_voters():
+                request = VoteRequest(self.quorum.local_id, self.quorum.epoch, end.epoch, end.offset, pre_vote=pre_vote)
+                at_us = min(at_us, self._maybe_send(voter, request, now_us))
+        return at_us
+
+    def _poll_follower(self, state: FollowerState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#pollFollower."""
+        if not self.quorum.is_voter:
+            return self._poll_follower_as_observer(state, now_us)
+        if self._shutdown_us is not None:
+            return now_us
+        if now_us >= state.fetch_timeout_at_us:
+            self._stand_for_election(now_us)
+            return now_us
+        leader = state.leader
+        misses_leader = self.requests.has_request_timed_out(leader, now_us)
+        if (misses_leader or self.requests.is_backing_off(leader, now_us)) and self._decide.voters_search_leader.yes():
+            if misses_leader:
+                self.requests.reset(leader)
+            at_us = self._maybe_send_fetch_to_any_bootstrap(now_us)
+        elif self._decide.voters_search_leader.answer and self.requests.has_any_inflight_request(now_us):
+            at_us = self.requests.bootstrap_server_at_us(now_us)
+        else:
+            at_us = self._maybe_send(leader, self._build_fetch_request(), now_us)
+        return min(at_us, state.fetch_timeout_at_us)
+
+    def _poll_follower_as_observer(self, state: FollowerState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#pollFollowerAsObserver, KafkaRaftClient#maybeSendFetchToBestNode."""
+        if self._shutdown_us is not None:
+            return now_us
+        if now_us >= state.fetch_timeout_at_us and self._decide.observer_keeps_bootstrap.yes():
+            return self._maybe_send_fetch_to_any_bootstrap(now_us)
+        if self.requests.has_request_timed_out(state.leader, now_us):
+            self.requests.reset(state.leader)
+            return self._maybe_send_fetch_to_any_bootstrap(now_us)
+        if self.requests.is_backing_off(state.leader, now_us):
+            return self._maybe_send_fetch_to_any_bootstrap(now_us)
+        if self.requests.has_any_inflight_request(now_us):
+            return self.requests.bootstrap_server_at_us(now_us)
+        return self._maybe_send(state.leader, self._build_fetch_request(), now_us)
+
+    def _maybe_send_fetch_to_any_bootstrap(self, now_us: int) -> int:
+        """Search for the leader.
+
+        Kafka: KafkaRaftClient#maybeSendFetchToAnyBootstrap (4.1-4.4), KafkaRaftClient#maybeSendAnyVoterFetch (3.9).
+        """
+        node = self.requests.find_ready_bootstrap_server(now_us)
+        if node is None:
+            return self.requests.bootstrap_server_at_us(now_us)
+        return self._maybe_send(node, self._build_fetch_request(), now_us)
+
+    def _poll_unattached(self, state: UnattachedState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#pollUnattached."""
+        if not self.quorum.is_voter:
+            return self._maybe_send_fetch_to_any_bootstrap(now_us)
+        if self._shutdown_us is not None:
+            return self._shutdown_us
+        if now_us >= state.election_at_us:
+            self._stand_for_election(now_us)
+            return now_us
+        if not self._decide.voters_search_leader.yes():
+            return state.election_at_us
+        return min(self._maybe_send_fetch_to_any_bootstrap(now_us), state.election_at_us)
+
+    def _poll_resigned(self, state: ResignedState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#pollResigned."""
+        at_us = NEVER
+        for voter in state.unacked_voters:
+            request = EndQuorumEpochRequest(self.quorum.local_id, state.epoch, state.preferred_successors)
+            at_us = min(at_us, self._maybe_send(voter, request, now_us))
+        if self._shutdown_us is not None:
+            return min(self._shutdown_us, at_us)
+        if now_us < state.election_at_us:
+            return min(at_us, state.election_at_us)
+        if self.quorum.is_voter and not self._decide.asks_for_pre_votes.yes():
+            self._transition_to_candidate(now_us)
+        else:
+            self._transition_to_unattached(state.epoch + 1, NO_NODE, now_us)
+        return now_us
+
+    # Transitions.
+
+    def _stand_for_election(self, now_us: int) -> None:
+        if self._decide.asks_for_pre_votes.yes():
+            self._transition_to_prospective(now_us)
+        else:
+            self._transition_to_candidate(now_us)
+
+    def _transition_to_prospective(self, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#transitionToProspective (4.1-4.4), KafkaRaftClient#onBecomeProspective (4.1-4.4)."""
+        self.quorum.transition_to_prospective(now_us)
+        state = self.quorum.state
+        assert isinstance(state, ProspectiveState)
+        if state.votes.is_vote_granted:
+            self._transition_to_candidate(now_us)
+        else:
+            self.requests.reset_all()
+
+    def _transition_to_candidate(self, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#transitionToCandidate."""
+        self.quorum.transition_to_candidate(now_us)
+        self._maybe_fire_leader_change()
+        self._on_become_candidate(now_us)
+
+    def _on_become_candidate(self, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#onBecomeCandidate."""
+        state = self.quorum.state
+        assert isinstance(state, CandidateState)
+        if state.votes.is_vote_granted:
+            self._on_become_leader(now_us)
+        else:
+            self.requests.reset_all()
+
+    def _on_become_leader(self, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#onBecomeLeader."""
+        end_offset = self.log.end_offset
+        accumulator = BatchAccumulator(self.quorum.epoch, end_offset, self._config.append_linger_us)
+        self.quorum.transition_to_leader(end_offset, accumulator, now_us)
+        accumulator.append_control_message()
+        self.requests.reset_all()
+
+    def _transition_to_unattached(self, epoch: int, leader: int, now_us: int) -> None:
+        """Begin an epoch without a leader. Fetches that wait keep waiting.
+
+        Kafka: KafkaRaftClient#transitionToUnattached.
+        """
+        self.quorum.transition_to_unattached(epoch, leader, now_us)
+        self._maybe_fire_leader_change()
+        self.requests.reset_all()
+
+    def _transition_to_resigned(self, preferred_successors: Sequence[int], now_us: int) -> None:
+        """Stop to lead; the listener learns it with the next epoch. Kafka: KafkaRaftClient#transitionToResigned."""
+        self._fail_fetches()
+        self.quorum.transition_to_resigned(preferred_successors, now_us)
+        self.requests.reset_all()
+
+    def _transition_to_follower(self, epoch: int, leader: int, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#transitionToFollower."""
+        self.quorum.transition_to_follower(epoch, leader, now_us)
+        self._maybe_fire_leader_change()
+        self._on_become_follower()
+
+    def _on_become_follower(self) -> None:
+        """Kafka: KafkaRaftClient#onBecomeFollower."""
+        self.requests.reset_all()
+        self._fail_fetches()
+
+    def _fail_fetches(self) -> None:
+        for parked in self._fetches.take_all():
+            self._respond_to_fetch(parked.request, NOT_LEADER_OR_FOLLOWER)
+
+    def _prospective_transition_after_election_loss(self, state: ProspectiveState, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#prospectiveTransitionAfterElectionLoss (4.1-4.4)."""
+        if state.leader != NO_NODE and state.reaches_leader:
+            self._transition_to_follower(state.epoch, state.leader, now_us)
+        else:
+            self._transition_to_unattached(state.epoch, state.leader, now_us)
+
+    # Requests.
+
+    def _handle_request(self, request: RaftRequest, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#handleRequest."""
+        if isinstance(request, RaftFetchRequest):
+            self._handle_fetch_request(request, now_us)
+        elif isinstance(request, VoteRequest):
+            self._handle_vote_request(request, now_us)
+        elif isinstance(request, BeginQuorumEpochRequest):
+            error = self._handle_begin_quorum_epoch_request(request, now_us)
+            response = BeginQuorumEpochResponse(
+                request, self.quorum.local_id, error, self.quorum.epoch, self.quorum.leader
+            )
+            self._host.send(request.source, response)
+        else:
+            assert isinstance(request, EndQuorumEpochRequest)
+            error = self._handle_end_quorum_epoch_request(request, now_us)
+            ended = EndQuorumEpochResponse(request, self.quorum.local_id, error, self.quorum.epoch, self.quorum.leader)
+            self._host.send(request.source, ended)
+
+    def _handle_vote_request(self, request: VoteRequest, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#handleVoteRequest."""
+        error, granted = self._vote(request, now_us)
+        quorum = self.quorum
+        response = VoteResponse(request, quorum.local_id, error, quorum.epoch, quorum.leader, granted=granted)
+        self._host.send(request.source, response)
+
+    def _vote(self, request: VoteRequest, now_us: int) -> tuple[str, bool]:
+        quorum = self.quorum
+        newest = request.epoch if request.pre_vote else request.epoch - 1
+        if request.last_offset < 0 or request.last_epoch < 0 or request.last_epoch > newest:
+            return INVALID_REQUEST, False
+        error = self._validate_voter_only_request(request)
+        if error != NO_ERROR:
+            return error, False
+        if request.epoch > quorum.epoch:
+            self._transition_to_unattached(request.epoch, NO_NODE, now_us)
+        up_to_date = OffsetAndEpoch(request.last_offset, request.last_epoch).is_up_to_date(self.log.end)
+        granted = quorum.state.can_grant_vote(request.source, up_to_date=up_to_date, pre_vote=request.pre_vote)
+        if granted and not request.pre_vote:
+            if quorum.is_unattached_not_voted:
+                quorum.unattached_add_voted_state(request.epoch, request.source, now_us)
+            elif quorum.is_prospective_not_voted:
+                quorum.prospective_add_voted_state(request.epoch, request.source, now_us)
+        return NO_ERROR, granted
+
+    def _handle_begin_quorum_epoch_request(self, request: BeginQuorumEpochRequest, now_us: int) -> str:
+        """Kafka: KafkaRaftClient#handleBeginQuorumEpochRequest."""
+        error = self._validate_voter_only_request(request)
+        if error == NO_ERROR:
+            self._maybe_transition(request.source, request.epoch, now_us)
+        return error
+
+    def _handle_end_quorum_epoch_request(self, request: EndQuorumEpochRequest, now_us: int) -> str:
+        """Kafka: KafkaRaftClient#handleEndQuorumEpochRequest."""
+        error = self._validate_voter_only_request(request)
+        if error != NO_ERROR:
+            return error
+        self._maybe_transition(request.source, request.epoch, now_us)
+        state = self.quorum.state
+        if isinstance(state, FollowerState) and state.leader == request.source:
+            state.fetch_timeout_at_us = now_us + self._end_epoch_election_backoff_us(request.preferred_successors)
+        return NO_ERROR
+
+    def _end_epoch_election_backoff_us(self, preferred: Sequence[int]) -> int:
+        """How long to wait for voters with longer logs to stand for election.
+
+        Kafka: KafkaRaftClient#endEpochElectionBackoff, KafkaRaftClient#strictExponentialElectionBackoffMs.
+        """
+        most_us = self._config.election_backoff_max_us
+        if self.quorum.local_id not in preferred:
+            return most_us
+        position = preferred.index(self.quorum.local_id)
+        if position == 0:
+            return 0
+        most_ms = most_us // 1000  # Kafka shifts milliseconds.
+        return min(most_ms, (most_ms >> (len(preferred) - 1)) << (position - 1)) * 1000
+
+    def _handle_fetch_request(self, request: RaftFetchRequest, now_us: int) -> None:
+        """Answer a fetch, or let it wait for records. Kafka: KafkaRaftClient#handleFetchRequest."""
+        if request.fetch_offset < 0 or not 0 <= request.last_fetched_epoch <= request.epoch:
+            self._respond_to_fetch(request, INVALID_REQUEST)
+            return
+        response = self._try_complete_fetch(request, now_us)
+        if (
+            response.error != NO_ERROR
+            or response.batches
+            or response.diverging is not None
+            or request.max_wait_us == 0
+            or (request.high_watermark < response.high_watermark and self._decide.hw_answers_fetches.yes())
+        ):
+            self._host.send(request.source, response)
+        else:
+            self._fetches.wait(request, response, now_us + request.max_wait_us)
+
+    def _try_complete_fetch(self, request: RaftFetchRequest, now_us: int) -> RaftFetchResponse:
+        """The answer to a fetch; the leader notes what the replica has.
+
+        Kafka: KafkaRaftClient#tryCompleteFetchRequest.
+        """
+        error = self._validate_leader_only_request(request)
+        if error != NO_ERROR:
+            return self._fetch_error(request, error)
+        state = self.quorum.state
+        assert isinstance(state, LeaderState)
+        diverging = self.log.diverging(request.fetch_offset, request.last_fetched_epoch)
+        batches: Sequence[RaftBatch] = ()
+        if diverging is None:
+            if state.update_replica_state(request.source, now_us, request.fetch_offset):
+                self._on_update_leader_high_watermark(state, now_us)
+            batches = self.log.read(request.fetch_offset, self.log.end_offset)
+        known = UNKNOWN if state.high_watermark is None else state.high_watermark
+        quorum = self.quorum
+        local_id = quorum.local_id
+        return RaftFetchResponse(request, local_id, NO_ERROR, quorum.epoch, quorum.leader, batches, known, diverging)
+
+    def _complete_fetch(self, parked: ParkedFetch, now_us: int) -> None:
+        self._host.send(parked.request.source, self._try_complete_fetch(parked.request, now_us))
+
+    def _fetch_error(self, request: RaftFetchRequest, error: str) -> RaftFetchResponse:
+        """Kafka: KafkaRaftClient#buildEmptyFetchResponse."""
+        quorum = self.quorum
+        return RaftFetchResponse(request, quorum.local_id, error, quorum.epoch, quorum.leader, (), UNKNOWN, None)
+
+    def _respond_to_fetch(self, request: RaftFetchRequest, error: str) -> None:
+        self._host.send(request.source, self._fetch_error(request, error))
+
+    def _validate_voter_only_request(self, request: RaftRequest) -> str:
+        """Kafka: KafkaRaftClient#validateVoterOnlyRequest."""
+        if request.epoch < self.quorum.epoch:
+            return FENCED_LEADER_EPOCH
+        return INVALID_REQUEST if request.source < 0 else NO_ERROR
+
+    def _validate_leader_only_request(self, request: RaftRequest) -> str:
+        """Kafka: KafkaRaftClient#validateLeaderOnlyRequest."""
+        if request.epoch < self.quorum.epoch:
+            return FENCED_LEADER_EPOCH
+        if request.epoch > self.quorum.epoch:
+            return UNKNOWN_LEADER_EPOCH
+        if not self.is_leader:
+            return NOT_LEADER_OR_FOLLOWER
+        return NO_ERROR if self._shutdown_us is None else BROKER_NOT_AVAILABLE
+
+    # Responses.
+
+    def _handle_response(self, response: RaftResponse, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#handleResponse."""
+        node = response.source
+        handled = self._maybe_handle_common_response(response, now_us)
+        if handled is None:
+            if response.error != NO_ERROR:
+                handled = False
+            else:
+                self._handle_success(node, response, now_us)
+                handled = True
+        self.requests.on_response_result(node, response.request, now_us, success=handled)
+
+    def _handle_success(self, node: int, response: RaftResponse, now_us: int) -> None:
+        state = self.quorum.state
+        if isinstance(response, RaftFetchResponse):
+            self._handle_fetch_response(response, now_us)
+        elif isinstance(response, VoteResponse):
+            if isinstance(state, NomineeState):
+                self._handle_vote_response(state, node, response, now_us)
+        elif isinstance(response, BeginQuorumEpochResponse):
+            if isinstance(state, LeaderState):
+                state.add_acknowledgement_from(node)
+        else:
+            assert isinstance(state, ResignedState)
+            state.acknowledge_resignation(node)
+
+    def _handle_vote_response(self, state: NomineeState, node: int, response: VoteResponse, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#handleVoteResponse, KafkaRaftClient#maybeHandleElectionLoss (4.1-4.4)."""
+        state.record_vote(node, granted=response.granted)
+        if state.votes.is_vote_granted:
+            if isinstance(state, ProspectiveState):
+                self._transition_to_candidate(now_us)
+            else:
+                self._on_become_leader(now_us)
+        elif state.votes.is_vote_rejected:
+            if isinstance(state, ProspectiveState):
+                self._prospective_transition_after_election_loss(state, now_us)
+            elif (
+                isinstance(state, CandidateState)
+                and state.back_off_until_us is None
+                and not self._decide.asks_for_pre_votes.yes()
+            ):
+                # From 4.0 on, a candidate waits for the end of its election timeout.
+                state.back_off_until_us = now_us + self._binary_exponential_election_backoff_us(state.retries)
+
+    def _handle_fetch_response(self, response: RaftFetchResponse, now_us: int) -> None:
+        """Truncate where the logs part, or append and flush. Kafka: KafkaRaftClient#handleFetchResponse.
+
+        Raises:
+            IllegalRaftStateError: committed records would be truncated, or the high watermark would go back.
+        """
+        state = self.quorum.state
+        if not isinstance(state, FollowerState):
+            raise IllegalRaftStateError("a response to a fetch for a member that does not follow")
+        if response.diverging is not None:
+            known = state.high_watermark
+            if known is not None and response.diverging.offset < known:
+                raise IllegalRaftStateError(f"truncation to {response.diverging} below the high watermark {known}")
+            self.log.truncate_to_end_offset(response.diverging)
+        else:
+            if response.batches:
+                for batch in response.batches:
+                    self.log.append(batch)
+                if self._flushes:
+                    self._host.flush()
+            if response.high_watermark >= 0:
+                self._update_follower_high_watermark(state, response.high_watermark)
+        state.reset_fetch_timeout_for_successful_fetch(now_us + self._config.fetch_timeout_us)
+
+    def _maybe_handle_common_response(self, response: RaftResponse, now_us: int) -> bool | None:
+        """Act on epoch, leader and error of a response; None if its contents remain to be handled.
+
+        Kafka: KafkaRaftClient#maybeHandleCommonResponse.
+        """
+        quorum = self.quorum
+        if response.epoch < quorum.epoch or response.error == UNKNOWN_LEADER_EPOCH:
+            return True
+        if response.epoch > quorum.epoch or response.error in (FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER):
+            self._maybe_transition(response.leader, response.epoch, now_us)
+            return True
+        if response.leader != NO_NODE and quorum.leader == NO_NODE:
+            self._transition_to_follower(response.epoch, response.leader, now_us)
+            return None if response.error == NO_ERROR else True
+        if response.error == BROKER_NOT_AVAILABLE:
+            return False
+        if response.error == INVALID_REQUEST:
+            raise IllegalRaftStateError("an invalid request was answered so")
+        return None
+
+    def _maybe_transition(self, leader: int, epoch: int, now_us: int) -> None:
+        """Follow a leader, or begin an epoch, of which a request or response tells.
+
+        Raises:
+            IllegalRaftStateError: an epoch has two leaders.
+
+        Kafka: KafkaRaftClient#maybeTransition.
+        """
+        quorum = self.quorum
+        if not self._has_consistent_leader(leader, epoch):
+            raise IllegalRaftStateError(f"epoch {epoch} has leaders {quorum.leader} and {leader}")
+        if epoch > quorum.epoch:
+            if leader != NO_NODE:
+                self._transition_to_follower(epoch, leader, now_us)
+            else:
+                self._transition_to_unattached(epoch, NO_NODE, now_us)
+        elif leader != NO_NODE and (
+            quorum.leader == NO_NODE or (leader in quorum.voters and not quorum.reaches_leader)
+        ):
+            self._transition_to_follower(epoch, leader, now_us)
+
+    def _has_consistent_leader(self, leader: int, epoch: int) -> bool:
+        """Kafka: KafkaRaftClient#hasConsistentLeader."""
+        quorum = self.quorum
+        if leader == quorum.local_id:
+            return self.is_leader
+        return epoch != quorum.epoch or leader == NO_NODE or quorum.leader in (NO_NODE, leader)
+
+    # Sending.
+
+    def _build_fetch_request(self) -> RaftFetchRequest:
+        """Kafka: KafkaRaftClient#buildFetchRequest."""
+        end = self.log.end
+        known = self.high_watermark
+        return RaftFetchRequest(
+            self.quorum.local_id,
+            self.quorum.epoch,
+            end.offset,
+            end.epoch,
+            UNKNOWN if known is None else known,
+            self._config.fetch_max_wait_us,
+        )
+
+    def _maybe_send(self, node: int, request: RaftRequest, now_us: int) -> int:
+        """Send a request unless another one to the member is in flight; returns when it may be sent again.
+
+        Kafka: KafkaRaftClient#maybeSendRequest.
+        """
+        if self.requests.is_ready(node, now_us):
+            self.requests.on_request_sent(node, request, now_us)
+            self._host.send(node, request)
+        return self.requests.ready_at_us(node, now_us)
+
+    # The listener.
+
+    def _on_update_leader_high_watermark(self, state: LeaderState, now_us: int) -> None:
+        """Kafka: KafkaRaftClient#onUpdateLeaderHighWatermark."""
+        assert state.high_watermark is not None
+        self.log.update_high_watermark(state.high_watermark)
+        if not self._fetches.is_empty and self._decide.hw_answers_fetches.yes():
+            for parked in self._fetches.take_all():
+                self._complete_fetch(parked, now_us)
+        self._update_listeners_progress(state.high_watermark)
+
+    def _update_follower_high_watermark(self, state: FollowerState, leaders: int) -> None:
+        """Kafka: KafkaRaftClient#updateFollowerHighWatermark."""
+        offset = min(leaders, self.log.end_offset)
+        if state.update_high_watermark(offset):
+            self.log.update_high_watermark(offset)
+            self._update_listeners_progress(offset)
+
+    def _update_listeners_progress(self, high_watermark: int) -> None:
+        """Report what is committed, all of it at once. Kafka: KafkaRaftClient#updateListenersProgress."""
+        if self._next_offset < high_watermark:
+            batches = self.log.read(self._next_offset, high_watermark)
+            if batches:
+                self._next_offset = batches[-1].end_offset
+                self._host.handle_commit(batches)
+
+    def _poll_listeners(self) -> None:
+        """Kafka: KafkaRaftClient#pollListeners."""
+        known = self.high_watermark
+        if known is not None:
+            self._update_listeners_progress(known)
+        if not isinstance(self.quorum.state, ResignedState):
+            self._maybe_fire_leader_change()
+
+    def _maybe_fire_leader_change(self) -> None:
+        """Report a leader; a leader's own listener has to have consumed what was committed before its epoch.
+
+        Kafka: KafkaRaftClient#maybeFireLeaderChange.
+        """
+        state = self.quorum.state
+        current = LeaderAndEpoch(self.quorum.leader, state.epoch)
+        if current == self._fired:
+            return
+        if current.epoch <= self._fired.epoch and not (current.leader != NO_NODE and self._fired.leader == NO_NODE):
+            return
+        if isinstance(state, LeaderState) and self._next_offset <= state.epoch_start_offset:
+            return
+        self._fired = current
+        self._host.handle_leader_change(current)

@@ -1,0 +1,194 @@
+"""Requests and responses of the metadata quorum's Raft: one slotted class per RPC.
+
+A response refers to the request that it answers. A sender waits for the response to one request object, as Kafka's
+waits for one correlation id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sim.kernel.message import ABOUT, KIND, REPLY, Message
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch
+
+VOTE: Final = 80 << KIND
+BEGIN_QUORUM_EPOCH: Final = 81 << KIND
+END_QUORUM_EPOCH: Final = 82 << KIND
+RAFT_FETCH: Final = 83 << KIND
+
+NO_ERROR: Final = "none"
+FENCED_LEADER_EPOCH: Final = "fenced leader epoch"
+UNKNOWN_LEADER_EPOCH: Final = "unknown leader epoch"
+NOT_LEADER_OR_FOLLOWER: Final = "not leader or follower"
+INVALID_REQUEST: Final = "invalid request"
+BROKER_NOT_AVAILABLE: Final = "broker not available"
+NO_NODE: Final = -1
+"""In place of a node's id: no leader is known, or no vote was given."""
+
+
+class RaftRequest(Message):
+    """A request to a member of the quorum.
+
+    Attributes:
+        source: id of its sender.
+        epoch: the sender's.
+    """
+
+    __slots__ = ("epoch", "source")
+
+    def __init__(self, source: int, epoch: int) -> None:
+        self.source: Final = source
+        self.epoch: Final = epoch
+
+
+class RaftResponse(Message):
+    """A response of a member of the quorum.
+
+    Attributes:
+        request: the request object that it answers.
+        source: id of the member that responds.
+        error: `NO_ERROR`, or the error.
+        epoch: that member's.
+        leader: the leader of that epoch as the member knows it, or `NO_NODE`.
+    """
+
+    __slots__ = ("epoch", "error", "leader", "request", "source")
+
+    def __init__(self, request: RaftRequest, source: int, error: str, epoch: int, leader: int) -> None:
+        self.request: Final = request
+        self.source: Final = source
+        self.error: Final = error
+        self.epoch: Final = epoch
+        self.leader: Final = leader
+
+    def about(self) -> int:
+        return REPLY + self.request.about()
+
+
+class VoteRequest(RaftRequest):
+    """A request for a vote, or for a pre-vote (KIP-996). Kafka: VoteRequestData.
+
+    Attributes:
+        last_epoch: epoch of the last record in the candidate's log.
+        last_offset: end offset of the candidate's log.
+        pre_vote: whether the sender asks if it would get the vote.
+    """
+
+    __slots__ = ("last_epoch", "last_offset", "pre_vote")
+
+    def __init__(self, source: int, epoch: int, last_epoch: int, last_offset: int, *, pre_vote: bool) -> None:
+        super().__init__(source, epoch)
+        self.last_epoch: Final = last_epoch
+        self.last_offset: Final = last_offset
+        self.pre_vote: Final = pre_vote
+
+    def about(self) -> int:
+        return VOTE + (self.epoch << ABOUT) + 2 * self.source + self.pre_vote
+
+
+class VoteResponse(RaftResponse):
+    """Response to a request for a vote. Kafka: VoteResponseData.
+
+    Attributes:
+        granted: whether the voter gives its vote.
+    """
+
+    __slots__ = ("granted",)
+
+    def __init__(
+        self, request: RaftRequest, source: int, error: str, epoch: int, leader: int, *, granted: bool
+    ) -> None:
+        super().__init__(request, source, error, epoch, leader)
+        self.granted: Final = granted
+
+
+class BeginQuorumEpochRequest(RaftRequest):
+    """A leader announces its epoch to a voter. Kafka: BeginQuorumEpochRequestData."""
+
+    __slots__ = ()
+
+    def about(self) -> int:
+        return BEGIN_QUORUM_EPOCH + (self.epoch << ABOUT) + self.source
+
+
+class BeginQuorumEpochResponse(RaftResponse):
+    """Response to the announcement of a leader. Kafka: BeginQuorumEpochResponseData."""
+
+    __slots__ = ()
+
+
+class EndQuorumEpochRequest(RaftRequest):
+    """A leader that resigned announces that to a voter. Kafka: EndQuorumEpochRequestData.
+
+    Attributes:
+        preferred_successors: the other voters, those with the longest logs first.
+    """
+
+    __slots__ = ("preferred_successors",)
+
+    def __init__(self, source: int, epoch: int, preferred_successors: tuple[int, ...]) -> None:
+        super().__init__(source, epoch)
+        self.preferred_successors: Final = preferred_successors
+
+    def about(self) -> int:
+        return END_QUORUM_EPOCH + (self.epoch << ABOUT) + self.source
+
+
+class EndQuorumEpochResponse(RaftResponse):
+    """Response to the announcement of a resignation. Kafka: EndQuorumEpochResponseData."""
+
+    __slots__ = ()
+
+
+class RaftFetchRequest(RaftRequest):
+    """A fetch of the metadata log. Kafka: FetchRequestData.
+
+    Attributes:
+        fetch_offset: end offset of the sender's log, up to which a voter has flushed it.
+        last_fetched_epoch: epoch of the last record in the sender's log.
+        high_watermark: the sender's, -1 if it is unknown; the leader reads it from KIP-1166 on.
+        max_wait_us: how long the leader may keep the request while it has nothing to send.
+    """
+
+    __slots__ = ("fetch_offset", "high_watermark", "last_fetched_epoch", "max_wait_us")
+
+    def __init__(
+        self, source: int, epoch: int, fetch_offset: int, last_fetched_epoch: int, high_watermark: int, max_wait_us: int
+    ) -> None:
+        super().__init__(source, epoch)
+        self.fetch_offset: Final = fetch_offset
+        self.last_fetched_epoch: Final = last_fetched_epoch
+        self.high_watermark: Final = high_watermark
+        self.max_wait_us: Final = max_wait_us
+
+    def about(self) -> int:
+        return RAFT_FETCH + (self.epoch << ABOUT) + self.fetch_offset
+
+
+class RaftFetchResponse(RaftResponse):
+    """Response to a fetch of the metadata log. Kafka: FetchResponseData.
+
+    Attributes:
+        batches: records from the fetch offset on.
+        high_watermark: the leader's, -1 if it is unknown.
+        diverging: end offset and epoch to which the sender has to truncate its log, or None.
+    """
+
+    __slots__ = ("batches", "diverging", "high_watermark")
+
+    def __init__(
+        self,
+        request: RaftRequest,
+        source: int,
+        error: str,
+        epoch: int,
+        leader: int,
+        batches: Sequence[RaftBatch],
+        high_watermark: int,
+        diverging: OffsetAndEpoch | None,
+    ) -> None:
+        super().__init__(request, source, error, epoch, leader)
+        self.batches: Final = batches
+        self.high_watermark: Final = high_watermark
+        self.diverging: Final = diverging
