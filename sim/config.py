@@ -35,6 +35,8 @@ RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-
 
 DIRECTORIES_MAX: Final = 16
 """Most log directories of a broker."""
+PRODUCERS_MAX: Final = 9
+"""Most producers of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ KEYS: Final[dict[str, Key]] = {
     "sim.network.loss.permille": Key(0, "messages lost, per thousand", maximum=1_000),
     "sim.network.latency": Key("drawn", "latency of messages: random, or always the median", ("drawn", "fixed")),
     "sim.elision": Key(True, "whether no-op pings and empty fetches are elided"),
+    "sim.producers": Key(1, "producers of each partition", minimum=1, maximum=PRODUCERS_MAX),
     "sim.spare.brokers": Key(NEVER, "largest number of brokers without a replica (never: no limit)"),
     "sim.ties": Key("fifo", "order of events at the same time", ("fifo", "random", "pct")),
     "sim.event.budget": Key(2_000_000, "events after which a run ends as exhausted", (), 1, 10_000_000),

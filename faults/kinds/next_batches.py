@@ -26,8 +26,9 @@ class NextBatches(FaultKind):
     of_partition: ClassVar[bool] = True
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
-        """Send them; False if the producer has none left."""
+        """Send them, so many of each producer; False if none has any left."""
         for partition in cluster.partitions:
             if partition.name == (fault.partition or cluster.name) and partition.has_clients and not partition.deleted:
-                return partition.producer.send_next(fault.value)
+                sent = [producer.send_next(fault.value) for producer in partition.producers]
+                return any(sent)
         return False

@@ -149,8 +149,9 @@ def observe(
         first_of.setdefault(violation.kind, frozenset(violation.ids))
     control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
     made_in = _made_in(watcher)
-    producer = next(one.producer_node for one in clusters[0].partitions if one.name == clusters[0].shown)
-    clients = range(producer, producer + CLIENTS_EACH)
+    partition = next(one for one in clusters[0].partitions if one.name == clusters[0].shown)
+    first = partition.producer_node
+    clients = {*range(first, first + CLIENTS_EACH), *partition.producer_nodes}
     messages, causes = list(_messages(watcher, made_in, clients)), _causes(watcher, made_in, observations)
     return ObservedRun(result, observations, messages, concerned, first_of, created[0], control, causes)
 

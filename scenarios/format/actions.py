@@ -28,13 +28,15 @@ _BROKER: Final = Param("broker", required=True)
 _ISR: Final = Param("replicas", required=True)
 _OF: Final[dict[str, Param]] = {"partition": Param("partition")}
 """The partition of an action; without it, the first."""
+_BY: Final[dict[str, Param]] = {"producer": Param("producer"), **_OF}
+"""The producer that acts, by its number among those of the partition; without it, the first."""
 _HELD: Final[dict[str, Param]] = {"broker": _BROKER, "message": Param("message", required=True)}
 """The messages that an action of ``hold-messages`` is about."""
 
 _OWN: Final[dict[str, Action]] = {
     "produce": Action(
         "send a batch; acks as configured unless given",
-        {"batch": Param("batch", required=True), "records": Param("count", default=1), "acks": Param("acks"), **_OF},
+        {"batch": Param("batch", required=True), "records": Param("count", default=1), "acks": Param("acks"), **_BY},
     ),
     "elect": Action("set leader and ISR", {"broker": Param("leader", required=True), "isr": _ISR}, scripted_only=True),
     "isr": Action("persist an ISR", {"isr": _ISR}, scripted_only=True),
@@ -54,7 +56,7 @@ _OWN: Final[dict[str, Action]] = {
     "commit": Action("let the consumer commit its position", _OF),
     "restart-consumer": Action("restart the consumer at its committed offset", _OF),
     "restart-producer": Action(
-        "restart the producer: an idempotent one begins with another producer id, and forgets what it has not sent", _OF
+        "restart the producer: an idempotent one begins with another producer id, and forgets what it has not sent", _BY
     ),
     "seek": Action(
         "let the consumer seek to an offset; with the epoch of the record before it, the position is validated first",

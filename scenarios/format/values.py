@@ -19,7 +19,7 @@ from faults.kinds.registry import KINDS, LINKS
 from faults.stories import copies
 from faults.stories.reassignments import MOVES
 from scenarios.format import fields, json_parts
-from sim.config import DIRECTORIES_MAX, Value
+from sim.config import DIRECTORIES_MAX, PRODUCERS_MAX, Value
 from sim.environment.topology import Topology
 from sim.hosts.control_plane import ELECTIONS
 from sim.hosts.interceptions import MESSAGES
@@ -141,6 +141,7 @@ FIRST_HORIZON_MS: Final = 6_000
 Positive = Annotated[int, Bounds(ge=1)]
 Natural = Annotated[int, Bounds(ge=0)]
 Percent = Annotated[int, Bounds(ge=0, le=100)]
+Producer = Annotated[int, Bounds(ge=1, le=PRODUCERS_MAX)]
 Permille = Annotated[int, Bounds(ge=0, le=1_000)]
 Ms = Annotated[int, Bounds(ge=0, le=(1 << 62) // 1_000)]
 """A time that fits into 64 bits in us."""
@@ -223,6 +224,7 @@ PARAMS: Final[dict[str, Any]] = {
     "batch": Annotated[Name, Check(fields.new_batch)],
     "sent": Annotated[Name, Check(fields.batch)],
     "count": Positive,
+    "producer": Producer,
     "directory": Directory,
     "acks": Annotated[Any, Check(fields.acks), AsSchema(json_parts.ACKS)],
     "broker": Broker,

@@ -20,6 +20,7 @@ from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR
 from scenarios.shrinking.criterion import STALLED, Symptom
 from scenarios.shrinking.passes import SPARE, changed_settings
+from scenarios.single.draws import producer_of
 from scenarios.single.execution import CLIENTS_BEGIN_US, PAUSE_US
 from scenarios.single.result import RunResult
 from scenarios.single.run import run
@@ -84,16 +85,22 @@ def _run(text: str, case: Case) -> RunResult:
 
 
 def _lines(case: Case) -> Iterator[Line]:
-    for number, (_, records, acks, due_us) in enumerate(case.sends, start=1):
-        params: dict[str, Any] = {"batch": f"m{number}"}
+    producers = int(case.scenario.config.get("sim.producers", 1))
+
+    def sender(first_id: int) -> dict[str, Any]:
+        number = producer_of(first_id, producers)
+        return {"producer": number} if number > 1 else {}
+
+    for number, (first_id, records, acks, due_us) in enumerate(case.sends, start=1):
+        params: dict[str, Any] = {"batch": f"m{number}", **sender(first_id)}
         if records > 1:
             params["records"] = records
         if acks != -1:
             params["acks"] = str(acks)
         yield due_us, {"do": "produce", **params}
     for name, sends in case.recorded.further_sends.items():
-        for number, (_, records, acks, due_us) in enumerate(sends, start=1):
-            own: dict[str, Any] = {"records": records} if records > 1 else {}
+        for number, (first_id, records, acks, due_us) in enumerate(sends, start=1):
+            own: dict[str, Any] = {**sender(first_id), **({"records": records} if records > 1 else {})}
             own |= {"acks": str(acks)} if acks != -1 else {}
             yield due_us, {"do": "produce", "batch": f"{name}-m{number}", **own, "partition": name}
     for fault in case.faults:

@@ -194,9 +194,9 @@ class PartitionConvergence:
         return cluster.control.unsettled_brokers(cluster.settings, cluster.running)
 
     def _unsettled_work(self) -> str:
-        leader, idle = self._leader, self._partition.producer.idle
+        leader, answered = self._leader, self._partition.writes_answered
         changes_isr = leader is not None and leader.changes_isr
-        return self._cluster.control.unsettled_work(self._state, changes_isr=changes_isr, writes_answered=idle)
+        return self._cluster.control.unsettled_work(self._state, changes_isr=changes_isr, writes_answered=answered)
 
     @property
     def waits_for_directory(self) -> bool:

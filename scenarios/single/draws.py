@@ -15,6 +15,7 @@ from faults.plan import Plan
 from faults.stories.swarm import draw_incidents, draw_plan
 from scenarios.format.scenario import Bursts, PlannedSend
 from sim.config import NEVER
+from sim.kernel.mixing import BITS, key_of, mixed
 from sim.kernel.scheduler import BudgetError
 from sim.kernel.streams import Streams, integer
 from sim.protocol.client.sender import ProducerBatch
@@ -120,6 +121,16 @@ def draw_sends(
         sends.append(ProducerBatch(next_id, count, 1 if rare else acks, at_us))
         next_id += count
     return sends
+
+
+_BY_PRODUCER: Final = key_of("producers")
+
+
+def producer_of(first_id: int, producers: int) -> int:
+    """The number of the producer, from 1, that sends the batch with this first record. It depends on nothing else, so
+    that it stays the same when other batches are left out.
+    """
+    return 1 + (mixed(_BY_PRODUCER, first_id) * producers >> BITS)
 
 
 def _too_much(budget: int) -> BudgetError:

@@ -22,7 +22,7 @@ from faults.stories import next_blow
 from scenarios.format.blow import DIFFERENCE, Blow
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario, Topic
 from scenarios.single.convergence import Convergence, PartitionConvergence
-from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends
+from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends, producer_of
 from scenarios.single.script import RulesInForce, Script, Story, StoryError, check_final_logs
 from scenarios.single.standstill import complete_replica, needless_wait
 from sim.checkers.checker import RunEnd
@@ -106,6 +106,7 @@ class Execution:
         upgraded = {broker: broker_rules[broker] for broker in self.older}
         for broker, name in self.older.items():
             broker_rules[broker] = self._runnable(mode_named(name).rules.override(overrides))
+        self.producers = producer_count(scenario, self.config)
         self.kernel = kernel or self._kernel()
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
         of_cluster = resolve(scenario.config, self.drawn) if first else self.config
@@ -137,6 +138,7 @@ class Execution:
             further=further,
             topics=cluster_topics(self.topics, of_cluster),
             places={topic.name: topic.directory for topic in self.topics if topic.directory is not None},
+            producers=self.producers,
             kernel=self.kernel,
             streams=self.streams,
             recorder=recorder,
@@ -260,7 +262,8 @@ class Execution:
     def _begin_clients_of(self, partition: ClusterPartition) -> None:
         if partition.idle:
             return
-        partition.producer.begin()
+        for producer in partition.producers:
+            producer.begin()
         partition.consumer.begin()
         if self.scenario.drawn:
             first_us = self.kernel.now_us + partition.consumer.settings.end_offsets_us
@@ -315,9 +318,21 @@ class Execution:
                 at_us = recorded.continued.after_us + 1
                 self.kernel.call_at(at_us, ALWAYS, self._continue, recorded.continued)
         self.injection.schedule(self.plan)
-        self.cluster.producer.schedule(self.sends)
+        self._schedule(self.cluster.partitions[0], self.sends)
         for partition in self.cluster.partitions[1:]:
             self._schedule_sends(partition, FIRST_BURST_US, 0)
+
+    def _schedule(self, partition: ClusterPartition, sends: Sequence[ProducerBatch]) -> None:
+        """Let the producers of a partition send these batches."""
+        for producer, own in zip(partition.producers, self._by_producer(sends), strict=True):
+            producer.schedule(own)
+
+    def _by_producer(self, sends: Sequence[ProducerBatch]) -> list[list[ProducerBatch]]:
+        """The batches of each producer of a partition."""
+        found: list[list[ProducerBatch]] = [[] for _ in range(self.producers)]
+        for send in sends:
+            found[producer_of(send.first_id, len(found)) - 1].append(send)
+        return found
 
     def _schedule_sends(self, partition: ClusterPartition, since_us: int, first_id: int) -> None:
         """Schedule the batches of a partition besides the first, drawn with ids from `first_id` on, or recorded."""
@@ -332,7 +347,7 @@ class Execution:
                 sends = [ProducerBatch(first_id + one.first_id, one.count, one.acks, one.due_us) for one in sends]
         self.further_sends[partition.name] = sends
         if sends:
-            partition.producer.schedule(sends)
+            self._schedule(partition, sends)
 
     def _continue(self, how: Continuation) -> None:
         """From now on use other latencies than the recorded run, and its faults only if they are wanted."""
@@ -362,16 +377,18 @@ class Execution:
             weak = self._weak(blow)
             drawn = next_blow.draw(stream, blow.warning, blow.variant, weak, leader, limits, at_us)
         self.plan = self.injection.replace(self._without(Plan(drawn.faults)))
-        sent = cluster.producer.sent
-        for send in self.sends[:sent]:
+        first = cluster.partitions[0]
+        planned = zip(first.producers, self._by_producer(self.sends), strict=True)
+        self.sends = sorted([send for one, own in planned for send in own[: one.sent]], key=_first_record)
+        for send in self.sends:
             send.due_us = min(send.due_us, at_us)  # Those sent ahead of their times (fault `next-batches`).
-        self.sends = self.sends[:sent]
+        sent = len(self.sends)
         record = self.sends[-1].first_id + self.sends[-1].count if sent else 0
         acks = acks_number(str(self.config["acks"]))
         for due_us, count in drawn.batches:
             self.sends.append(ProducerBatch(record, count, acks, due_us))
             record += count
-        cluster.producer.schedule(self.sends[sent:])
+        self._schedule(first, self.sends[sent:])
         self._blows_end_us = drawn.end_us
 
     def _weak(self, blow: Blow) -> tuple[int, ...]:
@@ -607,6 +624,16 @@ def older_brokers(
         if stream.random() * 3 < 2:
             found[broker] = name
     return found
+
+
+def _first_record(send: ProducerBatch) -> int:
+    return send.first_id
+
+
+def producer_count(scenario: Scenario, config: Mapping[str, Value]) -> int:
+    """Number of producers of each partition: as many as the settings or the script say."""
+    named: list[int] = [line.params.get("producer", 1) for line in scenario.script]
+    return max([integer(config, "sim.producers"), *named])
 
 
 def drawn_topics(scenario: Scenario, streams: Streams) -> list[Topic]:

@@ -22,6 +22,7 @@ from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
 from sim.hosts.interceptions import MESSAGES
+from sim.hosts.producer import Producer
 from sim.hosts.settings import acks_number
 from sim.hosts.topics import ClusterPartition
 from sim.kernel.scheduler import Environment
@@ -190,7 +191,7 @@ class Script:
         elif action in CONSUMER:
             self._consume(action, params)
         elif action == "restart-producer":
-            self._partition(params).producer.restart()
+            self._producer(params).restart()
         elif action == "delete-records":
             name = self._partition(params).name
             leader = cluster.leader_of(name)
@@ -249,8 +250,13 @@ class Script:
         partition = self._partition(params)
         if partition is self._cluster.partitions[0]:
             self.sends.append(send)
-        partition.producer.send(send)
+        self._producer(params).send(send)
         self.next_id += records
+
+    def _producer(self, params: Mapping[str, Any]) -> Producer:
+        """The producer that acts."""
+        number: int = params.get("producer", 1)
+        return self._partition(params).producers[number - 1]
 
     def _partition(self, params: Mapping[str, Any]) -> ClusterPartition:
         """The partition that an action is about."""

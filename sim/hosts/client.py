@@ -20,7 +20,7 @@ CONSUMER: Final = 1002
 VALIDATOR: Final = 1003
 """Nodes of the first partition's clients; those of the other partitions follow, in the same order."""
 CLIENTS_EACH: Final = 3
-"""Clients of a partition: producer, consumer, validator."""
+"""Clients of a partition: producer, consumer, validator. Further producers of it have higher nodes."""
 
 
 def like_first(node: int) -> int:
@@ -30,7 +30,11 @@ def like_first(node: int) -> int:
 
 @dataclass(slots=True)
 class ClientSetup:
-    """Shared arguments of one partition's clients; the ids of all brokers are their ``bootstrap.servers``."""
+    """Shared arguments of one partition's clients; the ids of all brokers are their ``bootstrap.servers``.
+
+    Attributes:
+        producers: number of the partition's producers.
+    """
 
     topic: str
     brokers: tuple[int, ...]
@@ -39,6 +43,7 @@ class ClientSetup:
     network: Network
     recorder: Recorder
     decide: Decisions
+    producers: int = 1
 
 
 class _Retry(Event):

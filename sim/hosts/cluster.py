@@ -96,6 +96,7 @@ class Cluster:
         further: Sequence[TopicPartition] = (),
         topics: Sequence[ClusterTopic] = (),
         places: Mapping[str, int] | None = None,
+        producers: int = 1,
         kernel: Kernel,
         streams: Streams,
         recorder: Recorder | None = None,
@@ -174,7 +175,7 @@ class Cluster:
         self.partitions: list[ClusterPartition] = []
         for place, other in enumerate(names):
             recorder = self.recorder.of(other)
-            clients = ClientSetup(other, bootstrap, of_clients, kernel, self.network, recorder, decide)
+            clients = ClientSetup(other, bootstrap, of_clients, kernel, self.network, recorder, decide, producers)
             idle = place > 0 and further[place - 1].idle
             self.partitions.append(ClusterPartition(other, place, clients, idle=idle))
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
@@ -258,7 +259,7 @@ class Cluster:
     @property
     def producers(self) -> list[int]:
         """The nodes of all partitions' producers."""
-        return [partition.producer_node for partition in self.partitions]
+        return [node for partition in self.partitions for node in partition.producer_nodes]
 
     # Processes.
 

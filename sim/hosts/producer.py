@@ -6,8 +6,8 @@ decides what is sent and retried.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from itertools import count
 
 from sim.history import steps
 from sim.history.recorder import Recorder
@@ -51,13 +51,16 @@ class _ProduceTimeout(Event):
 class Producer(Client):
     """Sends to one partition. Kafka: KafkaProducer.
 
+    Args:
+        ids: the producer ids that are not assigned yet, which all producers of the partition share.
+
     Attributes:
         sent: number of scheduled batches that it has sent, or queued.
     """
 
     __slots__ = ("_closed", "_ids", "_paused", "_plan", "_position", "_requests", "_sender", "_timer_us", "sent")
 
-    def __init__(self, node: int, setup: ClientSetup) -> None:
+    def __init__(self, node: int, setup: ClientSetup, ids: Iterator[int]) -> None:
         super().__init__(node, setup)
         self._plan: list[ProducerBatch] = []
         self._position = 0
@@ -68,7 +71,7 @@ class Producer(Client):
         """Broker -> number of connections to it that were closed."""
         self._timer_us = NEVER_US
         self._paused = False
-        self._ids = count(1)
+        self._ids = ids
         self._sender = self._new_sender()
 
     def receive(self, message: Event) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Final
 
 from sim.history import steps
@@ -80,15 +81,21 @@ class ClusterPartition:
         self.recorder = setup.recorder
         self.setup = setup
         self.deleted = False
-        self._producer: Producer | None = None
+        self._producers: list[Producer] = []
         self._consumer: Consumer | None = None
 
     @property
+    def producers(self) -> list[Producer]:
+        """Its producers, which an idle partition gets when they are needed."""
+        if not self._producers:
+            ids = count(1)
+            self._producers = [Producer(node, self.setup, ids) for node in self.producer_nodes]
+        return self._producers
+
+    @property
     def producer(self) -> Producer:
-        """Its producer, which an idle partition gets when it is needed."""
-        if self._producer is None:
-            self._producer = Producer(self.producer_node, self.setup)
-        return self._producer
+        """The first of its producers."""
+        return self.producers[0]
 
     @property
     def consumer(self) -> Consumer:
@@ -100,23 +107,35 @@ class ClusterPartition:
     @property
     def has_clients(self) -> bool:
         """Whether its clients were needed so far."""
-        return self._producer is not None
+        return len(self._producers) > 0
 
     @property
     def size(self) -> int:
-        """Number of objects that its producer keeps."""
-        return 0 if self._producer is None else self._producer.size
+        """Number of objects that its producers keep."""
+        return sum([producer.size for producer in self._producers])
+
+    @property
+    def writes_answered(self) -> bool:
+        """Whether no producer waits to send a batch, or for an answer."""
+        return all(producer.idle for producer in self._producers)
 
     @property
     def producer_node(self) -> int:
-        """The node of its producer."""
+        """The node of its first producer."""
         return PRODUCER + CLIENTS_EACH * self.place
 
+    @property
+    def producer_nodes(self) -> list[int]:
+        """The nodes of its producers; those of further ones are beyond all first ones (`like_first`)."""
+        each = CLIENTS_EACH * MOST_PARTITIONS
+        return [self.producer_node + each * number for number in range(self.setup.producers)]
+
     def join(self) -> None:
-        """Connect producer and consumer, unless they are."""
+        """Connect producers and consumer, unless they are."""
         network = self.setup.network
         if self.producer_node not in network.nodes:
-            network.join(self.producer)
+            for producer in self.producers:
+                network.join(producer)
             network.join(self.consumer)
 
     def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
@@ -243,7 +262,8 @@ class Topics:
                 name, len(self._partitions), replace(self._setup, topic=name, recorder=recorder), idle=topic.idle
             )
             self._partitions.append(partition)
-            self._links.include(partition.producer_node, PRODUCER)
+            for node in partition.producer_nodes:
+                self._links.include(node, PRODUCER)
             if self.added is not None:
                 self.added(partition)
             self._recorder.catch_up(recorder)

@@ -349,6 +349,8 @@ def _parameter_without_counterpart(line: ScriptLine) -> str:
     """What a line says that its action cannot do on brokers; empty: nothing."""
     if line.do == "admin-election" and line.params.get("election") != "unclean":
         return f"election = {line.params.get('election')!r}"
+    if line.params.get("producer", 1) > 1:
+        return "a second producer"
     if line.do == "seek" and "epoch" in line.params:
         return "an epoch"
     return "one log directory" if "directory" in line.params and line.do not in OF_DIRECTORIES else ""

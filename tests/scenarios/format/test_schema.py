@@ -301,7 +301,7 @@ def test_parameters_of_actions(text: str, params: dict[str, object]) -> None:
 
 
 def test_produce_takes_what_a_batch_holds() -> None:
-    assert set(ACTIONS["produce"].params) == {"batch", "records", "acks", "partition"}
+    assert set(ACTIONS["produce"].params) == {"batch", "records", "acks", "partition", "producer"}
     assert line('do = "produce"\nbatch = "m2"').params["records"] == 1
 
 
