@@ -74,8 +74,9 @@ class Partition:
             self._live.add(broker)
         elif kind in ("truncate", "recovered", "deleted"):
             end: int = 0 if kind == "deleted" else offset
-            self.logs[broker] = [one for one in log if one[0] < end]
-            self._starts[broker] = step.get("log_start", min(self._starts[broker], end))
+            self.logs[broker] = kept = [one for one in log if one[0] < end]
+            # A log of which nothing is left begins where it ends: after what its leader has deleted, for example.
+            self._starts[broker] = step.get("log_start", min(self._starts[broker], end) if kept else end)
             self._live.add(broker)
             self._gone.pop(broker, None)
         elif kind in ("log-start", "retention"):

@@ -41,6 +41,14 @@ def test_what_is_below_the_log_start_is_not_missed() -> None:
     assert judge([*BEGIN, *both((0, 10), (1, 11)), ack(10, 0), *starts]) == set()
 
 
+def test_a_log_that_begins_behind_what_was_deleted_is_not_unequal() -> None:
+    empty: dict[str, Any] = {"step": "truncate", "broker": 2, "offset": 0}
+    begins: dict[str, Any] = {"step": "truncate", "broker": 2, "offset": 1}
+    steps = [*BEGIN, append(1, 0, 10), append(1, 1, 11), append(2, 0, 10), empty, begins, append(2, 1, 11)]
+    assert judge(steps) == set()
+    assert judge([*steps[:-2], append(2, 1, 11)]) == {"unequal"}
+
+
 def test_a_record_twice_or_out_of_order_is_found() -> None:
     assert judge([*BEGIN, *both((0, 10), (1, 10))]) == {"twice"}
     assert judge([*BEGIN, *both((0, 11), (1, 10))]) == {"order"}
