@@ -32,6 +32,18 @@ def test_no_run_tells_nothing() -> None:
     assert statistics.interval(0, 0) == (0.0, 1.0)
 
 
+def test_intervals_and_tests_are_scipys() -> None:
+    from scipy import stats  # takes a second, which each process of the tests would spend
+
+    for n in (1, 2, 3, 10, 57, 1_000, 123_457):
+        for k in {0, 1, 2, n // 3, n // 2, n - 1, n} & set(range(n + 1)):
+            test = stats.binomtest(k, n, 0.5)
+            assert statistics.wilson(k, n) == pytest.approx(tuple(test.proportion_ci(method="wilson")), rel=1e-9)
+            assert statistics.exact(k, n) == pytest.approx(tuple(test.proportion_ci(method="exact")), rel=1e-9)
+            assert statistics.mcnemar(k, n - k) == pytest.approx(float(test.pvalue), rel=1e-9)
+        assert statistics.upper_bound(n) == pytest.approx(stats.binomtest(0, n).proportion_ci().high, rel=1e-12)
+
+
 @pytest.mark.parametrize("n", [1, 7, 1000])
 def test_intervals_stay_within_0_and_1(n: int) -> None:
     low, high = statistics.interval(n, n)
@@ -72,9 +84,9 @@ def test_the_interval_of_a_mean_difference_is_that_of_its_formula(size: int, lar
 
 
 def test_missing_scipy_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(InputError, match="pip install scipy"):
-        statistics.upper_bound(10)
+        statistics.exact(1, 10)
 
 
 def test_the_interval_of_one_share_is_exact() -> None:
