@@ -20,7 +20,7 @@ from highwater.cli.nearby import with_hint
 from highwater.cli.options import SuggestingGroup, forget_plugins, load_installed
 from highwater.cli.overview import GROUPS, module
 from scenarios import memory, plugged
-from scenarios.without_pandas import leave_out_pandas
+from scenarios.spared import spare
 from sim import exit_codes
 from sim.errors import PluginHangsError, UserError, text_of
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _open_streams()
         memory.guard()
         if arguments is None:
-            leave_out_pandas()
+            spare("pandas")
         signal.signal(signal.SIGTERM, _interrupt)
         return _ended(ui, sys.argv[1:] if arguments is None else arguments)
     except (KeyboardInterrupt, click.Abort):  # Also while an error is reported.

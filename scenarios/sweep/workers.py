@@ -19,7 +19,7 @@ from faults.plan import Plan
 from scenarios import memory, plugged
 from scenarios.format.plugins import ensure
 from scenarios.single.run import prepare_process
-from scenarios.without_pandas import leave_out_pandas
+from scenarios.spared import spare
 from sim.environment.topology import Topology
 from sim.protocol.modes import Mode, Promised
 
@@ -92,7 +92,7 @@ def _begin(lifeline: Connection, plug_ins: list[dict[str, Any]]) -> None:
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     if plug_ins:
         ensure(plug_ins)
-    leave_out_pandas()
+    spare("numpy", "pandas")
     prepare_process()
 
 

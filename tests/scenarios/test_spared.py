@@ -1,4 +1,4 @@
-"""Tests who may still import pandas."""
+"""Tests who may still import what is spared."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ def outcome(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_pyarrow_works_without_pandas_and_others_import_it() -> None:
+def test_pyarrow_works_without_pandas_and_numpy_and_others_import_them() -> None:
     code = """
 import sys
-from scenarios.without_pandas import leave_out_pandas
-leave_out_pandas()
+from scenarios.spared import spare
+spare("pandas")
+spare("numpy")
 import pyarrow as pa
 import pyarrow.compute as pc
 space = {"pa": pa, "pc": pc, "__name__": "scenarios.sweep.store"}
 exec("rows = pa.table({'a': [1, 2]}).filter(pc.field('a') == 1).to_pylist()", space)
-print(space["rows"], "pandas" in sys.modules)
+print(space["rows"], sorted({"numpy", "pandas"} & set(sys.modules)))
 import pandas
 print(pandas.DataFrame({"a": [1]}).shape)
 """
-    assert outcome(code) == "[{'a': 1}] False\n(1, 1)"
-    # Else this tests nothing.
-    assert outcome(code.replace("leave_out_pandas()\n", "")) == "[{'a': 1}] True\n(1, 1)"
+    assert outcome(code) == "[{'a': 1}] []\n(1, 1)"
+    spared = code.replace('spare("pandas")\n', "").replace('spare("numpy")\n', "")
+    assert outcome(spared) == "[{'a': 1}] ['numpy', 'pandas']\n(1, 1)"  # Else the test above tests nothing.

@@ -1,0 +1,42 @@
+"""Keeps pyarrow from importing pandas and numpy, which takes longer than all that a sweep of few runs does.
+
+pyarrow imports numpy when it is imported, if numpy is installed, and pandas when it converts its first value, to see
+whether the value is a pandas Series. It does without either.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+_IMPORTERS: Final = frozenset({"pyarrow", "sim", "faults", "scenarios", "reports", "highwater"})
+"""Packages that are refused. pyarrow's compiled parts have no frame: that of their caller is looked at."""
+
+
+def spare(*packages: str) -> None:
+    """Refuse these packages to pyarrow and to this project in this process, for good.
+
+    Others, as plug-ins and pyspark, still import them. Not for the process of a library's user, who may want a data
+    frame.
+    """
+    for finder in sys.meta_path:
+        if isinstance(finder, _Refusal):
+            finder.packages.update(packages)
+            return
+    sys.meta_path.insert(0, _Refusal(packages))
+
+
+class _Refusal:
+    """A finder of modules."""
+
+    def __init__(self, packages: tuple[str, ...]) -> None:
+        self.packages = set(packages)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002 - a finder's
+        if name not in self.packages:
+            return
+        frame = sys._getframe(1)  # noqa: SLF001 - the import of inspect would take a tenth of all imports
+        while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+            frame = frame.f_back
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _IMPORTERS:
+            raise ModuleNotFoundError(f"{name} is spared in this process", name=name)
