@@ -3,6 +3,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -468,3 +471,26 @@ def test_a_command_about_one_seed_takes_no_seeds(highwater: Callable[..., Call],
         f"highwater: --seeds 1000: {command} is about one seed, --seed N; highwater sweep runs many, --seeds A..B or N"
     )
     assert (call.code, call.err.splitlines()[0]) == (2, line)
+
+
+def test_a_sweep_starts_without_heavy_libraries(tmp_path: Path) -> None:
+    """pyarrow would import pandas, in the driver and in each worker; pandas takes as long as all the rest."""
+    words = [
+        "sweep",
+        "canary",
+        "--modes",
+        "hw",
+        "--seeds",
+        "0..2",
+        "--local",
+        "1",
+        "-q",
+        "--output",
+        str(tmp_path / "o"),
+    ]
+    command = [sys.executable, "-X", "importtime", "-m", "highwater.cli.entry", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    imported = Counter(line.rpartition("|")[2].strip() for line in done.stderr.splitlines())
+    assert imported["pyarrow.lib"] == 2  # By the driver and by the worker: both are looked at.
+    assert imported["numpy._core"] == 1  # By the driver, whose tables of a finished sweep count with it.
+    assert not {"pandas._libs", "scipy", "pyspark"} & {*imported}
