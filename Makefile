@@ -64,12 +64,13 @@ lint: venv
 docs: venv
 	$(BIN)/python .ci/docs.py --reviews
 
-# A file's tests stay in one process: those of Spark share a session. Types are checked beside them.
+# A file's tests stay in one process: those of Spark share a session. Types are checked beside them. WORLD=1 also runs what
+# guards the world and not the change: whole searches, many seeds, kills.
 test: venv
 	$(MAKE) --no-print-directory -j 2 lint tests
 
 tests: venv
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile $(if $(WORLD),,-m "not world")
 
 # A plain wheel, and a compiled one for each of Python 3.11, 3.12 and 3.13 that is here, in dist. Compiling takes a C
 # compiler and three or four minutes for each.

@@ -60,7 +60,7 @@ def test_rows_are_the_same_in_every_process_and_under_every_hash_seed() -> None:
     assert len({(row["mode"], row["digest"]) for row in others}) == len(others)
 
 
-@pytest.mark.parametrize("mode", ["hw", "kip101"])
+@pytest.mark.parametrize("mode", ["hw", pytest.param("kip101", marks=pytest.mark.world)])
 @pytest.mark.parametrize("name", names())
 def test_a_run_is_unchanged_by_who_watches_it(name: str, mode: str) -> None:
     assert run(load(name), mode, 1, trace=True).row == row_of(name, mode, 1)
@@ -167,6 +167,7 @@ class Meddling(Kernel):
 
 
 @needs_sources
+@pytest.mark.world
 @pytest.mark.parametrize(
     ("matters", "deed"),
     [

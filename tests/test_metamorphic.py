@@ -64,7 +64,7 @@ def logs(result: RunResult) -> dict[int, list[tuple[int, int, int]]]:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("fixed", [False, pytest.param(True, marks=pytest.mark.world)])
 def test_all_modes_show_the_same_without_faults(name: str, *, fixed: bool) -> None:
     """Where latencies are drawn, an acknowledgement may come before a read in one mode and after it in another, which
     has sent other messages before: in seed 0 broker 2 registers when broker 1 leads, for which `kip320-repaired` raises
@@ -152,6 +152,7 @@ def first_failures(scenario: Scenario, mode: str, sort: str, count: int) -> Tall
     return tally
 
 
+@pytest.mark.world
 @pytest.mark.parametrize(("name", "mode"), [("chaos", "kip101"), ("chaos", "kip320"), ("power", "hw")])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_a_violation_outlasts_the_faults_outside_its_past(name: str, mode: str, *, fixed: bool) -> None:

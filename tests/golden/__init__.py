@@ -17,15 +17,19 @@ FILE: Final = Path(__file__).parent / "digests.json"
 SCHEMA_VERSION: Final = 1
 SEEDS: Final = {True: range(8), False: range(2)}
 """Drawn scenarios differ from seed to seed, stories hardly."""
+FEW: Final = 2
+"""Seeds of each scenario and mode that every run of the tests computes; `.ci/run` computes all."""
 
 
-def compute() -> dict[str, str]:
-    """``scenario/mode/seed`` -> digest, or what went wrong."""
+def compute(seeds: range = SEEDS[True]) -> dict[str, str]:
+    """``scenario/mode/seed`` -> digest, or what went wrong, of the stored seeds among these."""
     digests = {}
     for name in names():
         scenario = load(name)
         for mode in scenario.expect:
             for seed in SEEDS[scenario.drawn]:
+                if seed not in seeds:
+                    continue
                 row = run_row(scenario, mode, seed)
                 digests[f"{name}/{mode}/{seed}"] = row["error"] or row["digest"]
     return digests

@@ -53,6 +53,7 @@ def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | 
     return kinds
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("chunk", range(2))
 @pytest.mark.parametrize("mode", ["hw", "kip101"])
 def test_agrees_with_the_incremental_checkers_on_random_seeds(power: Scenario, mode: str, chunk: int) -> None:

@@ -170,6 +170,7 @@ def test_what_others_put_beside_results_stays(
         assert still_there(place, before)
 
 
+@pytest.mark.world
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("key", FOLDERS, ids="".join)
 def test_what_others_have_stays_if_a_command_is_interrupted(

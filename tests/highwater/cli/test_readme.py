@@ -126,6 +126,7 @@ def quick(words: Iterable[str]) -> list[str]:
     return [seeds if re.fullmatch(r"\d+\.\.\d+", word) else word for word in given]
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("sweeps_here")
 def test_every_command_works(
     highwater: Callable[..., Call], commands: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -184,6 +185,7 @@ def test_targets_that_pages_ask_make_for_exist(tmp_path: Path) -> None:
     assert {"demo", "test"} <= asked <= {*targets}
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("sweeps_here")
 def test_the_recipe_for_spark_submit(
     highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -43,6 +43,7 @@ def test_power_may_violate() -> None:
 DRAWN = ("chaos", "sessions", "partitions", "power", "racks", "rolling")
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("mode", ["hw", "kip320"])
 def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
@@ -56,6 +57,7 @@ def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
     assert [row["error"] for row in rows if row["error"]] == []
 
 
+@pytest.mark.world
 @pytest.mark.parametrize(
     ("name", "mode"),
     [(name, "kip320-repaired") for name in ("chaos", "sessions", "partitions", "racks")]

@@ -415,6 +415,7 @@ def kill_a_worker() -> None:
         process.kill()
 
 
+@pytest.mark.world
 def test_a_killed_worker_costs_nothing(tmp_path: Path) -> None:
     kills = iter([kill_a_worker, kill_a_worker])
 
@@ -427,6 +428,7 @@ def test_a_killed_worker_costs_nothing(tmp_path: Path) -> None:
     assert next(kills, None) is None
 
 
+@pytest.mark.world
 def test_workers_that_are_always_killed_end_the_sweep(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match=f"worker processes were killed {TRIES} times"):
         run_sweep(POWER, tmp_path, LocalBackend(1), chunks=1, report=lambda _: kill_a_worker())
@@ -457,6 +459,7 @@ def is_running(process: int) -> bool:
         return False
 
 
+@pytest.mark.world
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at other processes in /proc")
 def test_workers_end_with_a_killed_driver_and_the_sweep_goes_on(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"

@@ -169,6 +169,7 @@ run_sweep(sweep, Path(sys.argv[1]), SparkBackend("local[2]"), chunks=10, wave_un
 """
 
 
+@pytest.mark.world
 def test_a_killed_driver_leaves_what_another_finishes(backend: SparkBackend, tmp_path: Path) -> None:
     sweep = replace(POWER, end_seed=100)
     output = tmp_path / "output"

@@ -76,6 +76,7 @@ def test_a_leader_that_forgets_its_producers_is_found(power: Scenario, monkeypat
     assert missing == set()
 
 
+@pytest.mark.world
 @pytest.mark.parametrize(
     ("name", "kind", "rules"),
     [

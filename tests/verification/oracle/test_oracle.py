@@ -18,7 +18,11 @@ from tests.verification.oracle.recording import branches
 from tests.verification.oracle.subject import Case, Subject
 from tests.verification.oracle.subjects import SUBJECTS
 
-PAIRS = [(subject, release) for subject in SUBJECTS.values() for release in subject.rules]
+PAIRS = [
+    pytest.param(subject, release, marks=pytest.mark.world if place else ())
+    for subject in SUBJECTS.values()
+    for place, release in enumerate(subject.rules)
+]
 
 
 @pytest.mark.parametrize(("subject", "release"), PAIRS, ids=lambda value: getattr(value, "name", value))
