@@ -38,5 +38,5 @@ class _Refusal:
         frame = sys._getframe(1)  # noqa: SLF001 - the import of inspect would take a tenth of all imports
         while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
             frame = frame.f_back
-        if str(frame.f_globals.get("__name__")).partition(".")[0] in _IMPORTERS:
+        if str(frame.f_globals.get("__package__")).partition(".")[0] in _IMPORTERS:
             raise ModuleNotFoundError(f"{name} is spared in this process", name=name)

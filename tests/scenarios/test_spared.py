@@ -19,7 +19,7 @@ spare("pandas")
 spare("numpy")
 import pyarrow as pa
 import pyarrow.compute as pc
-space = {"pa": pa, "pc": pc, "__name__": "scenarios.sweep.store"}
+space = {"pa": pa, "pc": pc, "__package__": "scenarios.sweep"}
 exec("rows = pa.table({'a': [1, 2]}).filter(pc.field('a') == 1).to_pylist()", space)
 print(space["rows"], sorted({"numpy", "pandas"} & set(sys.modules)))
 import pandas
