@@ -8,9 +8,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 PLAIN := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 DEMO ?= store/demo
-DRAWN := chaos elr-chaos messages operations overtaking partitions power racks reassignments rolling sessions
-# The demo leaves out the shortest loss, which checks the checkers, and variants of one finding.
-SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
@@ -23,6 +20,7 @@ venv: .venv/installed
 # at once. Python compiles what is imported; all of it would take as long as installing.
 .venv/installed: pyproject.toml .ci/constraints.txt
 	@test ! -e .venv || test -e .venv/others.txt || { echo ".venv is there, and make did not make it: move it elsewhere"; exit 2; }
+	@echo "Installing into .venv (once; 1 to 3 minutes; 0.9 GB)"
 	@$(PYTHON) -m venv --clear .venv
 	@awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt
 	@$(MAKE) --no-print-directory -j 2 .venv/spark.locked .venv/editable
@@ -37,19 +35,21 @@ venv: .venv/installed
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r .venv/$*.txt
 	@touch $@
 
-# The scripted scenarios, a line each; the first story of KIP-101 in sentences; what ELR buys, by 4,000 drawn runs on Spark, with
-# their report; one seed that it saves, told and as a page. A sweep that is already there is resumed; one of other code is
-# refused: remove it, or choose another folder with DEMO=.
+# The scripted scenarios in one line; the first story of KIP-101 in sentences; what ELR buys, by 4,000 random runs on Spark, with
+# their report; a seed that it saves, as a page. A sweep that is already there is resumed; one of other code is refused: remove
+# it, or choose another folder with DEMO=.
 demo: venv
-	@$(BIN)/highwater run $(SCRIPTED)
+	@echo "1. Every scripted scenario (20 s)"
+	@$(BIN)/highwater run --all-scenarios
+	@echo "2. One loss, told: highwater explain kip101-scenario-1 --mode hw"
 	@$(BIN)/highwater explain kip101-scenario-1 --mode hw --brief --most 6
+	@echo "3. How many losses does ELR prevent? 2,000 seeds of elr-chaos in Kafka 3.9 (kraft) and 4.3 with ELR (elr-4.3), on Spark (1 to 4 minutes)"
 	@$(BIN)/highwater sweep elr-chaos --modes kraft,elr-4.3 --seeds 0..2000 --output $(DEMO) --brief
 	@$(BIN)/highwater report $(DEMO) -o $(DEMO)/report.html --triage 6 --local 2 -q >/dev/null
-	@$(BIN)/highwater explain $(DEMO) --mode kraft --seed 17 --brief --most 2 -q
 	@$(BIN)/highwater show $(DEMO) --mode kraft --seed 17 --against elr-4.3 --output $(DEMO)/17-kraft.html -q >/dev/null
-	@echo "Open the report of the sweep:  $(DEMO)/report.html"
-	@echo "Step through this run:         $(DEMO)/17-kraft.html"
-	@echo "Try next:                      $(BIN)/highwater run reassignment-back --mode elr-4.3 --show $(DEMO)/reassignment-back.html"
+	@echo "Rates, causes, explained failures:  $(DEMO)/report.html"
+	@echo "A loss that ELR prevents, as a film: $(DEMO)/17-kraft.html"
+	@echo "Try next:  $(BIN)/highwater run reassignment-back --mode elr-4.3 --show $(DEMO)/reassignment-back.html"
 
 lint: venv
 	$(BIN)/ruff check

@@ -9,7 +9,7 @@ from reports.document.blocks import Line, Table
 from reports.document.page import blocks_as_html
 from reports.evidence import shrunk_run
 from reports.evidence.story import head
-from reports.formatting import percent, seconds, side
+from reports.formatting import moment, percent, seconds, side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,7 +196,7 @@ class Explanation:
         from reports.drawing import explanation_text
 
         yield Line(self.shrunk.said)
-        yield Table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in self.story])
+        yield Table(["at", "what happened"], [(moment(one.at_us), one.text) for one in self.story])
         takes, hidden = explanation_text.rows(self.necessary, explanation_text.MOST)
         yield Table(["at", "necessary", ""], takes)
         yield from map(Line, explanation_text.tried(self.necessary, hidden))

@@ -29,6 +29,11 @@ def seconds(us: int | None) -> str:
     return "-" if us is None or us < 0 else f"{us / 1_000_000:.6f} s"
 
 
+def moment(us: int) -> str:
+    """A simulated time in a sentence: seconds with milliseconds."""
+    return f"{us / 1_000_000:.3f} s"
+
+
 def percent(share: float | None) -> str:
     """A share in percent with three significant digits; ``-`` when there is none."""
     return "-" if share is None else f"{share * 100:.3g} %"

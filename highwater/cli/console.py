@@ -19,6 +19,7 @@ from reports.document.blocks import Commands, Fold, Heading, Items, Line, Terms,
 from reports.document.blocks import Table as TableBlock
 from reports.document.markdown import blocks_as_markdown
 from scenarios.redaction import masked
+from sim import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +39,8 @@ STYLES: Final = {
     "outside": "dim",
 }
 """Word in a cell -> its colour, with one meaning everywhere."""
+VERDICTS: Final = {exit_codes.EXPECTED: "green", exit_codes.UNEXPECTED: "red"}
+"""Exit code -> colour of a verdict; all others are yellow."""
 
 WIDTH_OFF_TERMINAL: Final = 120
 """Width of tables in files and pipes if COLUMNS is not set."""
@@ -64,6 +67,10 @@ class Ui:
 
         self._has_begun = True
         self._console(sys.stdout).print(Words(escape.terminal(text), style), soft_wrap=True)
+
+    def verdict(self, text: str, code: int) -> None:
+        """Print the last line of a command that judges, in the colour of its exit code."""
+        self.line(text, style=f"bold {VERDICTS.get(code, 'yellow')}")
 
     def text(self, text: str) -> None:
         """Print the content of a file as it is."""

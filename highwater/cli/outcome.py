@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.cli.outline import expectation
-from reports.document.blocks import Heading, Line, Table
+from reports.document.blocks import Heading, Line, Table, Text
 from reports.evidence.outcome import rule_effects, waits_for
-from reports.evidence.story import batches, heading
+from reports.evidence.story import batches, heading, outcome
 from reports.formatting import pairs, seconds, side
 from scenarios.format.catalogue import base_of
 from sim.config import shown
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from reports.document.blocks import Block
     from scenarios.format.scenario import Expectation, Scenario
     from scenarios.single.result import ReplicaView, RunResult
+    from scenarios.single.rows import Row
 
 MOST_ROWS: Final = 1_000
 """Maximum number of table rows; more take longer to lay out than to simulate."""
+NAMED_MOST: Final = 5
+"""Runs that were not as expected which a verdict names."""
 
 
 def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
@@ -67,31 +71,56 @@ def _not_expected(scenario: Scenario, expected: Expectation, result: RunResult) 
 
 
 class Board:
-    """Runs of several scenarios: one line each, with a mark for each of all modes that any of them runs in."""
+    """Runs of several scenarios as a table: a line for each, with a letter for each mode that any of them runs in."""
 
     MARKS: Final = {"ok": ".", "violation": "v", "stalled": "s", "exhausted": "x", "error": "E"}
-    """Verdict -> mark, if it is as expected."""
+    """Verdict -> letter, if it is as expected."""
     UNEXPECTED: Final = "F"
+    LEGEND: Final = (
+        "One letter a run: . nothing lost, v the failure that the scenario is about, s waits for an operator as it "
+        "should, F surprise (-v: every run in full)"
+    )
 
     def __init__(self, ui: Ui, names: Sequence[str], modes: Sequence[str]) -> None:
         self._ui = ui
-        self._width = max(map(len, names)) + 1
-        self._columns = {mode: f"{number:>3}" for number, mode in enumerate(modes, 1)}
-        ui.line(f"{'':{self._width}}{''.join(self._columns.values())}")
+        self._width = max(map(len, names))
+        self._modes = modes
+        numbers = [str(number) for number in range(1, len(modes) + 1)]
+        digits = len(numbers[-1])
+        columns = ", ".join(f"{number} {mode}" for number, mode in zip(numbers, modes, strict=True))
+        ui.show([Text(self.LEGEND), Text(f"Modes: {columns}"), Line("")])
+        for row in zip(*(number.rjust(digits) for number in numbers), strict=True):
+            ui.line(f"{'':{self._width}} {' '.join(row)}".rstrip())
 
     def line(self, name: str, results: Iterable[RunResult]) -> None:
         """Print one scenario's runs."""
         marks = {result.row["mode"]: self._mark(result) for result in results}
-        cells = "".join(f"{marks.get(mode, ''):>3}" for mode in self._columns)
-        self._ui.line(f"{name:{self._width}}{cells}".rstrip())
-
-    def legend(self) -> None:
-        """Print the meaning of columns and marks."""
-        modes = ", ".join(f"{number.strip()} {mode}" for mode, number in self._columns.items())
-        self._ui.line(f"{modes}; . ok, v violation, s stalled as expected; F not as expected (-v: every run in full)")
+        cells = " ".join(marks.get(mode, " ") for mode in self._modes)
+        self._ui.line(f"{name:{self._width}} {cells}".rstrip())
 
     def _mark(self, result: RunResult) -> str:
         return self.MARKS[result.row["verdict"]] if result.row["expected"] else self.UNEXPECTED
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """How many runs were as expected, how many of these show a known failure, and which were not as expected."""
+    if len(rows) == 1:
+        return outcome(rows[0])
+    failed = [row for row in rows if not row["expected"]]
+    known = sum(row["verdict"] == "violation" for row in rows if row["expected"])
+    scenarios, modes = ({row[key] for row in rows} for key in ("scenario", "mode"))
+    runs = counted(len(rows), "run")
+    if len(scenarios) > 1:
+        runs = f"{counted(len(scenarios), 'scenario')} in {counted(len(modes), 'mode')}: {runs}"
+    if failed:
+        names = ", ".join(f"{row['scenario']} in {row['mode']} (seed {row['seed']})" for row in failed[:NAMED_MOST])
+        more = f" and {len(failed) - NAMED_MOST} more" if len(failed) > NAMED_MOST else ""
+        return f"{runs}, {len(failed)} NOT as expected: {names}{more}"
+    undecided = sum(row["verdict"] == "exhausted" for row in rows)
+    if undecided:
+        return f"{runs}, {undecided} undecided: stopped at the event limit"
+    shows = f"; {known} {'shows' if known == 1 else 'show'} a known failure" if known else ""
+    return f"{runs}, all as expected{shows}"
 
 
 def _table(caption: str, headers: list[str], rows: Iterable[tuple[object, ...]]) -> Iterator[Block]:

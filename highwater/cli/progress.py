@@ -1,4 +1,4 @@
-"""Progress of a sweep: a bar on a terminal, a line every ten seconds elsewhere, nothing with ``-q``."""
+"""Progress of a sweep: a bar on a terminal, lines at growing intervals elsewhere, nothing with ``-q``."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ if TYPE_CHECKING:
     from scenarios.sweep.driver import Progress as Report
 
 LINE_SECONDS: Final = 10
-"""Seconds between two lines off a terminal."""
+"""Seconds before the first line off a terminal; each interval is twice as long as the one before."""
+LINE_SECONDS_MOST: Final = 320
+"""The longest interval between two lines."""
 
 
 @contextmanager
 def sweep_progress(ui: Ui, clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[Report], None]]:
     """Show the progress of a sweep: yields a function that shows one report. `clock` returns seconds."""
     start: tuple[float, int] | None = None
-    last_line = clock()
+    last_line, interval = clock(), LINE_SECONDS
     with _bar(ui) if not ui.quiet and ui.stderr().is_terminal else nullcontext() as bar:
         task = None if bar is None else bar.add_task("", total=None)
 
         def show(report: Report) -> None:
-            nonlocal start, last_line
+            nonlocal start, last_line, interval
             now = clock()
             start = start or (now, report.done)
             text = status(report, now - start[0], start[1])
             if bar is not None and task is not None:
                 bar.update(task, total=report.total, completed=report.done, description=text)
-            elif now - last_line >= LINE_SECONDS:
-                last_line = now
+            elif now - last_line >= interval:
+                last_line, interval = now, min(interval * 2, LINE_SECONDS_MOST)
                 ui.note(f"{report.done} of {report.total} runs, {text}")
 
         yield show

@@ -192,7 +192,7 @@ def _first_line(comparison: Comparison, pair: Pair, kind: str, inside: Sequence[
     waits = f"stalled: {of[pair.a]:,} and {of[pair.b]:,}; " if any(of.values()) else ""
     what = sentences.does(kind)
     costs = sentences.costs(pair, pair.b)
-    price = f"a run with {pair.b} is {sentences.joined(costs, 'and')}" if costs else "availability does not differ"
+    price = f"{pair.b}, mean of a run: {', '.join(costs)}" if costs else "availability does not differ"
     return (
         f"{where}: on {pair.n:,} common seeds, {pair.a} {what} in {share(k[0], pair.n)} and {pair.b} in "
         f"{share(k[1], pair.n)}; {blame}only {pair.a}: {found.only_a:,}, only {pair.b}: {found.only_b:,} "

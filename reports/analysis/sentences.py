@@ -10,6 +10,7 @@ from reports.formatting import LEAST, number, percent, share
 from scenarios.format.fields import VIOLATIONS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
+from sim.plurals import counted
 
 DOES: Final[Mapping[str, str]] = {
     ANY: "violates something",
@@ -38,7 +39,7 @@ FIRST: Final = (*LOSSES, "divergence")
 """Kinds for the first sentence, which is about the first of them that occurred."""
 WAITS: Final[Mapping[str, tuple[str, float, str]]] = {
     "leaderless_ms": ("without a leader", 1_000, "s"),
-    "hw_wait_ms": ("waiting for the high watermark", 1_000, "s"),
+    "hw_wait_ms": ("waiting acks=all writes", 1_000, "s"),
     "under_min_isr_ms": ("below min.insync.replicas", 1_000, "s"),
 }
 """Measures of availability for sentences: the state that is measured, and its unit."""
@@ -57,7 +58,7 @@ BEYOND: Final = (
 )
 """What a violation outside the promise means for an operator."""
 TERMS: Final[Mapping[str, str]] = {
-    "inside the promise": "The mode promises to survive these faults, so the protocol is to blame.",
+    "inside the promise": "Kafka promises to survive these faults, so a violation is a failure of its protocol.",
     "outside the promise": "Kafka never promised to keep these: every in-sync replica lost its page cache or disk, or, "
     "with ELR, as many replicas as min.insync.replicas ended uncleanly. Other settings can help, and a "
     "protocol that promises more, such as ELR.",
@@ -66,11 +67,11 @@ TERMS: Final[Mapping[str, str]] = {
 LEGEND: Final = (
     "k/n: of n runs, k show it; exhausted ones count, those that ended with an error do not.",
     "95 % interval: Wilson's; <= is the exact upper bound where k is 0, and does not say never.",
-    "inside: the protocol is to blame. outside: the faults were more than the mode promises to survive.",
+    "inside: Kafka promises to survive these faults. outside: they were more than it promises to survive.",
     "tolerated: share of runs whose faults the mode promises to survive.",
     "clean: no violation, inside or outside; early warnings are left out.",
-    "vacuous: too little happened to count; they stay in n.",
-    "p: exact McNemar test of the seeds that only one of the two shows.",
+    "vacuous: nothing worth judging happened; they stay in n.",
+    "p: how often so uneven a split would occur if the modes did not differ (exact McNemar test).",
 )
 
 
@@ -98,8 +99,8 @@ def about(comparison: Comparison, kind: str | None = None) -> str:
 
 
 def first(comparison: Comparison, kind: str | None = None) -> str:
-    """The result in one to four sentences: how often, how often inside the promise, runs that wait for an operator, and
-    the cost of safety; and one for each other kind of a plug-in that occurred.
+    """The result in one to five sentences: how often, how often inside the promise and why, runs that wait for an
+    operator, and the price of safety; and one for each other kind of a plug-in that occurred.
     """
     if not any(group.runs for group in comparison.groups):
         return f"Each run of {_where(comparison)} ended with an error, so nothing can be compared."
@@ -178,27 +179,39 @@ def _share(rate: Rate, of: str = "") -> str:
 
 
 def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
-    rates = [(_named(comparison, group), _rate(group, kind)) for group in in_order(comparison)]
-    seen = [(name, rate) for name, rate in rates if rate.k]
+    """How many of the runs that show a kind Kafka promises to prevent; where a mode promises more, so that its runs
+    count and those of another do not, by how much.
+    """
+    seen = [(group, rate) for group in in_order(comparison) if (rate := _rate(group, kind)).k]
     if not seen:
         return
-    guilty = [f"{name} in {share(rate.inside, rate.n)}" for name, rate in seen if rate.inside]
-    rest = [name for name, rate in seen if not rate.inside]
+    what = "losses" if kind in LOSSES else "runs"
+    guilty = [(group, rate) for group, rate in seen if rate.inside]
+    rest = [group for group, rate in seen if not rate.inside]
     if not guilty:
-        yield f"All of it is outside the promise: {BEYOND}."
+        yield f"Kafka promises to prevent none of these {what}: {BEYOND}."
         return
-    also = f"; not with {joined(rest, 'or')}" if rest else ""
-    yield f"The protocol is to blame for it (inside the promise) with {joined(guilty, 'and')}{also}."
+    parts = [f"{rate.inside:,} with {_named(comparison, group)}" for group, rate in guilty]
+    parts += [f"none with {joined([_named(comparison, group) for group in rest], 'or')}"] if rest else []
+    yield f"Of these {what} Kafka promises to prevent {joined(parts, 'and')}."
+    survived = {group.name: group.share_inside for group in comparison.groups if group.share_inside is not None}
+    most = max((group for group, _ in guilty), key=lambda group: survived.get(group.name, 0.0))
+    if rest and all(group.name in survived and survived[group.name] < survived[most.name] for group in rest):
+        least = [f"{percent(survived[group.name])} with {_named(comparison, group)}" for group in rest]
+        yield (
+            f"{_named(comparison, most)} promises more: to survive the faults of {percent(survived[most.name])} of the "
+            f"runs, against {joined(least, 'and')}; so it can break a promise where the other makes none."
+        )
 
 
 def _stalled(comparison: Comparison) -> Iterator[str]:
     groups = in_order(comparison)
-    if any(group.stalled for group in groups):
-        parts = [
-            f"{group.stalled:,}{' runs' if not place else ''} of {_named(comparison, group)}"
-            for place, group in enumerate(groups)
-        ]
-        yield f"In {joined(parts, 'and')}, the partition waits for an operator at the end (stalled)."
+    some = [f"{counted(group.stalled, 'run')} of {_named(comparison, group)}" for group in groups if group.stalled]
+    if some:
+        none = [_named(comparison, group) for group in groups if not group.stalled]
+        ends = "ends" if [group.stalled for group in groups if group.stalled] == [1] else "end"
+        rest = f"; with {joined(none, 'and')} none" if none else ""
+        yield f"{joined(some, 'and')} {ends} without a leader until an operator acts{rest}."
 
 
 def _costs(comparison: Comparison) -> Iterator[str]:
@@ -209,22 +222,20 @@ def _costs(comparison: Comparison) -> Iterator[str]:
     names = {oldest.name, newest.name}
     pair = next(pair for pair in comparison.pairs if {pair.a, pair.b} == names)
     if found := costs(pair, newest.name):
-        one, other = _named(comparison, newest), _named(comparison, oldest)
-        yield f"A run with {one} is {joined(found, 'and')} than with {other}."
+        what = "Price" if any(part.startswith("+") for part in found) else "Gain"
+        of, against = _named(comparison, newest), _named(comparison, oldest)
+        yield f"{what} of {of} against {against}, mean of a run: {', '.join(found)}."
 
 
 def costs(pair: Pair, of: str) -> list[str]:
     """What one group of a pair costs or gains in availability, where the interval of the difference excludes 0."""
-    return _differences(pair, sign=1 if pair.a == of else -1)
-
-
-def _differences(pair: Pair, sign: int) -> list[str]:
+    sign = 1 if pair.a == of else -1
     parts = []
     for found in pair.availability:
         if found.measure in WAITS and found.low is not None and found.high is not None and found.low * found.high > 0:
             what, scale, unit = WAITS[found.measure]
-            more = "more" if sign * found.mean > 0 else "less"
-            parts.append(f"{what} for {abs(found.mean) / scale:.2g} {unit} {more}")
+            more = "+" if sign * found.mean > 0 else "-"
+            parts.append(f"{more}{abs(found.mean) / scale:.2g} {unit} {what}")
     return parts
 
 

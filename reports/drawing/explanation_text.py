@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from faults.kinds.registry import details
 from reports.analysis.statistics import interval
 from reports.evidence import messages
-from reports.formatting import pairs, percent, seconds
+from reports.formatting import moment, pairs, percent
 from sim.errors import InputError
 from sim.plurals import counted
 
@@ -38,7 +38,7 @@ def rows(takes: Necessity, most: int | None = None) -> tuple[list[tuple[str, str
     hides = most is not None and len(parts) + len(sent) > most
     shown = [*parts, *_messages(sent[-most:] if hides and most else sent)]
     shown.sort(key=lambda row: row[0])
-    return [(seconds(at_us), what, more) for at_us, what, more in shown], len(parts) + len(sent) - len(shown)
+    return [(moment(at_us), what, more) for at_us, what, more in shown], len(parts) + len(sent) - len(shown)
 
 
 def tried(takes: Necessity, hidden: int = 0) -> Iterator[str]:
@@ -53,17 +53,19 @@ def tried(takes: Necessity, hidden: int = 0) -> Iterator[str]:
         yield f"{spared} more faults and batches remain; without any one of them {without}: --json lists them"
     for one in takes.alternatives:
         what, more = _message(one.messages[0])
-        times = ", ".join(seconds(sent.arrives_us) for sent in one.messages[:SHOWN_TIMES])
+        times = ", ".join(moment(sent.arrives_us) for sent in one.messages[:SHOWN_TIMES])
         rest = ", ..." if len(one.messages) > SHOWN_TIMES else ""
-        which = f"{len(one.messages)} {what}, {more.partition(',')[0]} ({times}{rest})"
-        yield f"Alternatives: one of {which} suffices; without all of them the violation does not occur"
+        way = more.partition(",")[0]
+        yield f"At least one of these {len(one.messages)} {what}, {way}, must arrive: {times}{rest}"
     if takes.asked < takes.of:
         yield f"{takes.asked} of {takes.of} messages were dropped one at a time, from the point of no return outwards"
     if takes.tries:
-        kept = f"With this order and other latencies of all messages it stays in {takes.stays} of {takes.tries} runs"
-        yield f"{kept}: {'that is enough' if takes.is_enough else 'the timing of other messages matters, too'}"
+        enough = (
+            "The order of these messages suffices" if takes.is_enough else "The timing of other messages matters, too"
+        )
+        yield f"{enough}: with other latencies {takes.stays} of {takes.tries} runs fail in the same way"
     if not takes.whole:
-        yield "The budget is used up: not all messages were tried"
+        yield "The time limit stopped the search: not all messages were tried"
 
 
 def _spared(takes: Necessity) -> int:
@@ -136,13 +138,19 @@ def turn(shares: Curve, kind: str) -> Iterator[str]:
     """The point of no return in a sentence, and a note if the time limit cut the search short."""
     if shares.step is not None:
         sooner, later = shares.step
-        comes = f"{later.violating} of {later.runs} runs come to {kind}"
-        before = f"continued from {_when(sooner)} on, {sooner.violating} of {sooner.runs}."
-        yield f"{seconds(later.after_us)}: continued under other latencies and without later faults, {comes}; {before}"
+        fail = f"{_all_of(later)} continuations end in {kind}"
+        yield f"From {moment(later.after_us)} on {fail}; from {_when(sooner)}, {_all_of(sooner)}"
     elif shares.whole:
-        yield f"there is none: {kind} becomes more likely gradually, or was certain from the beginning"
+        yield f"There is none: {kind} becomes more likely gradually, or was certain from the beginning"
     if not shares.whole:
-        yield "The budget is used up: fewer continuations than usual, and perhaps not at the times that matter"
+        yield "The time limit stopped the search: fewer continuations, and perhaps not at the times that matter"
+
+
+def _all_of(share: Share) -> str:
+    """How many continuations violate."""
+    if share.violating in (0, share.runs):
+        return "none" if not share.violating else f"all {share.runs}"
+    return f"{share.violating} of {share.runs}"
 
 
 def shares(found: Curve) -> list[tuple[str, str, str, int]]:
@@ -160,7 +168,7 @@ def curve_as_json(found: Curve) -> dict[str, Any]:
 
 
 def _when(share: Share) -> str:
-    return "the beginning" if share.after_us < 0 else seconds(share.after_us)
+    return "the beginning" if share.after_us < 0 else moment(share.after_us)
 
 
 def _interval(share: Share) -> tuple[float, float] | None:

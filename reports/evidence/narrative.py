@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reports.evidence.sentences import records, sentence
-from reports.formatting import seconds
+from reports.formatting import moment
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from scenarios.single.result import RunResult
 from sim.history import steps
@@ -233,7 +233,7 @@ class _Teller:
             rank, about = self._matters(TURN), election.leader
             self._leader_lacks = bool(about and self._lacks(about))
             if about:
-                parts.append(f"broker {about} is elected leader in leader epoch {election.epoch}")
+                parts.append(f"the controller elects broker {about} leader in leader epoch {election.epoch}")
                 parts += self._elected_though(about, election)
             else:
                 parts.append(f"the partition is without a leader, in leader epoch {election.epoch}")
@@ -262,9 +262,10 @@ class _Teller:
     def _elected_though(self, leader: int, election: _Election) -> Iterator[str]:
         """Reasons why this leader is a questionable choice."""
         if leader in self._down:
-            yield "its process is down" + ("" if leader in self._gone else ", and its session has not expired")
+            knows = "" if leader in self._gone else ": the controller does not know it yet"
+            yield f"broker {leader} is down{knows}"
         elif leader in self._still:
-            yield "its process is paused"
+            yield f"broker {leader} is paused"
         if not any(leader in election.lists.get(kind, members) for kind, members in self._lists.items()):
             yield "it was not in the ISR"
 
@@ -461,14 +462,15 @@ class _Teller:
     def _says_ack(self, step: Shown, batch: _Batch) -> str:
         holders = sorted(broker for broker, log in self._logs.items() if batch in log)
         flushed = [broker for broker in holders if self._flushed.get(broker, 0) > batch.last]
-        disk = f", flushed to disk by {flushed or 'none'}" if self._flushed else ""
+        disk = " in the page cache only" if self._flushed and not flushed else ""
+        disk = f", {_brokers(flushed)} on disk" if flushed else disk
         acks = "all" if step["acks"] == -1 else step["acks"]
         min_isr = self._min_isr.get(batch.first, self._min_isr_at_first)
         if step["acks"] == -1 and min_isr != self._min_isr_at_first:
             acks = f"all, {MIN_ISR}={min_isr} for now"
         return (
             f"The producer gets an ack for {batch.name} at offset {batch.base} (acks={acks}); the ISR is "
-            f"{self._lists[steps.ISR]}; brokers {holders} hold it{disk}."
+            f"{self._lists[steps.ISR]}; {_brokers(holders)} {'has' if len(holders) == 1 else 'have'} it{disk}."
         )
 
     def _read(self, step: Shown) -> tuple[int, str] | None:
@@ -478,23 +480,23 @@ class _Teller:
         if self._kind != "consumer-skip":
             if not self._concerns(batch, strictly=True):
                 return None
-            return ASIDE, f"The consumer is shown {batch.name} {self._where(step)}."
+            return ASIDE, f"The consumer reads {batch.name} {self._where(step)}."
         if before is None and batch.first >= VALIDATION_IDS:
             return None
         self._readers[step["consumer"]] = epoch
         if before in (None, epoch):
-            return CHANGE, f"The consumer is shown {batch.name} {self._where(step)}."
+            return CHANGE, f"The consumer reads {batch.name} {self._where(step)}."
         continues = f"The consumer continues at offset {step['position']} ({self._by('consumer_validation')})"
-        return TURN, f"{continues}, and is shown {batch.name} {self._where(step)}."
+        return TURN, f"{continues}, and reads {batch.name} {self._where(step)}."
 
     def _where(self, step: Shown) -> str:
-        return f"at offset {step['offset']} by the leader of epoch {step['leader_epoch']}"
+        return f"at offset {step['offset']} from the leader of epoch {step['leader_epoch']}"
 
     def _end_offset(self, step: Shown) -> tuple[int, str] | None:
         before, self._end_told = self._end_told, step["offset"]
         if step["offset"] >= before:
             return None
-        return CHANGE, f"A consumer asks for the end offset, and is told {step['offset']}, after {before}."
+        return CHANGE, f"A consumer asks for the end offset and gets {step['offset']}, after {before}."
 
     # Lookups.
 
@@ -515,6 +517,10 @@ class _Teller:
             return ""
         more = len(missing) - len(about)
         return f"{_names(about)}, acknowledged before" + (f" (and {more} more)" if more else "")
+
+
+def _brokers(brokers: Sequence[int]) -> str:
+    return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers)) or 'none'}"
 
 
 def _like(step: Shown) -> str:
@@ -588,7 +594,7 @@ def _once(told: Sequence[_Told]) -> Iterator[_Told]:
             yield one
         elif one is alike[0]:
             again, last_us = counted(len(alike) - 1, "time"), alike[-1].sentence.at_us
-            text = f"{one.sentence.text} (And {again} more, until {seconds(last_us)}.)"
+            text = f"{one.sentence.text} (And {again} more, until {moment(last_us)}.)"
             yield replace(one, sentence=replace(one.sentence, text=text))
 
 
@@ -596,14 +602,18 @@ def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
     """The violation; other kinds and early warnings share one sentence, at the time of the first."""
     mine = [entry for entry in result.violations if entry["kind"] == kind]
     for entry in mine[:1]:
-        yield _Told(Sentence(entry["at_us"], f"{kind}: {_plain(entry['detail'])}.", 0), END)
+        yield _Told(Sentence(entry["at_us"], f"{_capital(_plain(entry['detail']))} ({kind}).", 0), END)
     others = [entry for entry in (*result.violations, *result.warnings) if entry["kind"] != kind]
     if others:
         others.sort(key=lambda entry: entry["at_us"])
         names = ", ".join(dict.fromkeys(entry["kind"] for entry in others))
         last_us = mine[0]["at_us"] if mine else others[-1]["at_us"]
-        text = f"Seen besides, from {seconds(others[0]['at_us'])} on: {names}."
+        text = f"Also, from {moment(others[0]['at_us'])} on: {names}."
         yield _Told(Sentence(max(last_us, others[0]["at_us"]), text, 0), CHANGE)
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _plain(detail: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.formatting import seconds
+from reports.formatting import moment
 from sim.history.steps import ACK, kind_of
 from sim.protocol.decisions import to_values
 from sim.protocol.rules import RULES
@@ -62,7 +62,7 @@ def _sentences(result: RunResult) -> Iterator[str]:
         else "ISR and ELR are empty, so no replica is known to hold all committed records."
     )
     yield (
-        f"Since {seconds(since_us(result))} the partition is without a leader, in leader epoch {state.leader_epoch}: "
+        f"Since {moment(since_us(result))} the partition is without a leader, in leader epoch {state.leader_epoch}: "
         f"{why}"
     )
     if result.metrics[MANUAL] and result.metrics[MANUAL][-1][1]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reports.document.blocks import Commands, Heading, Items, Table, Text
 from reports.evidence.story import heading
-from reports.formatting import seconds
+from reports.formatting import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ def story_blocks(result: RunResult, story: Iterable[Sentence], tried: Iterable[R
     title, *rest = heading(result)
     yield Heading(title, level=3)
     yield from map(Text, rest)
-    yield Table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in story], ["at"])
+    yield Table(["at", "what happened"], [(moment(one.at_us), one.text) for one in story], ["at"])
     prevents = [
         f"{what}: {change}" + (f" ({advice})" if advice else "")
         for what, change, advice in (remedy.told for remedy in tried if remedy.keeps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reports.evidence.messages import node
-from reports.formatting import seconds
+from reports.formatting import moment
 from sim.history.records import VALIDATION_IDS
 from sim.history.steps import CLIENTS, Shown, kind_of
 from sim.plurals import counted
@@ -41,7 +41,7 @@ def _words(step: Shown) -> dict[str, Any]:
     words |= {end: _node(step[end]) for end in ("source", "target") if end in step}
     words["elected"] = _node(step["broker"]) if step.get("broker") else "no"
     words["leader"] = _node(step["leader"]) if step.get("leader") else "no leader"
-    words["duration"] = seconds(step.get("value", 0))
+    words["duration"] = moment(step.get("value", 0))
     words["batches"] = counted(step["removed"], "batch", "batches") if step.get("removed") else "nothing"
     words["deleted"] = counted(step.get("deleted", 0), "record")
     words["lost"] = counted(step.get("offset", 0), "batch", "batches")

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import pairs, side_of_promise
 from scenarios.single.rows import STORY_ERROR
 from sim.history.steps import STEPS
 from sim.plurals import counted
+from sim.protocol.modes import MODES, NO_RELEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from scenarios.single.result import RunResult
 
 _SHOWN_APART: Final = ("t", "step", "broker")
 _LABELS: Final = {"lost": "lost_record_ids"}
 """Names of fields in step lines that differ from the trace's: ``lost=0`` would read as "nothing lost"."""
+VERDICTS: Final[Mapping[str, str]] = {
+    "ok": "no violation",
+    "violation": "violation",
+    "stalled": "no leader until an operator acts (stalled)",
+    "exhausted": "stopped at the event limit (exhausted)",
+    "error": "the run did not play to its end (error)",
+}
+"""Verdict -> what happened."""
+HAPPENED: Final[Mapping[str, str]] = {
+    "committed-loss": "acknowledged record LOST",
+    "exposed-loss": "record that a consumer read LOST",
+    "divergence": "replicas DIVERGED",
+    "hw-regression": "high watermark that clients saw went BACK",
+    "consumer-skip": "a consumer SKIPPED records",
+    "reset-skip": "a consumer that reset its position SKIPPED records",
+    "deleted-records-back": "deleted records came BACK",
+    "duplicate": "batch of an idempotent producer stored TWICE",
+    "duplicate-across-epochs": "batch of an idempotent producer stored TWICE",
+    "reordered": "batches of an idempotent producer OUT OF ORDER",
+    "reordered-across-epochs": "batches of an idempotent producer OUT OF ORDER",
+    "sequence-gap": "batch of an idempotent producer accepted WITHOUT the one before it",
+    "ack-under-min-isr": "acknowledged BELOW min.insync.replicas",
+    "controller-crashes": "controllers CRASHED one after another",
+    "stuck-replica": "a replica NEVER caught up",
+    "no-progress": "NO writes after healing",
+}
+"""Kind of violation -> what happened, the worst first."""
 _WITHOUT_OFFSET: Final = {step for step, meaning in STEPS.items() if "offset" not in meaning}
 
 
@@ -26,7 +55,10 @@ def head(row: Mapping[str, Any]) -> Iterator[str]:
     yield f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}{after}: {outcome(row)}"
     yield f"digest {row['digest']}, {row['events']} events, {row['sim_us'] / 1_000_000:.3f} s of simulated time"
     if row["error"]:
-        yield from row["error"].splitlines()
+        first, *rest = row["error"].splitlines()
+        if first.startswith(STORY_ERROR):
+            first = f"the script did not play as written: {first.removeprefix(STORY_ERROR)}"
+        yield from (first, *rest)
 
 
 def heading(result: RunResult) -> Iterator[str]:
@@ -37,26 +69,53 @@ def heading(result: RunResult) -> Iterator[str]:
 
 
 def outcome(row: Mapping[str, Any]) -> str:
-    """The verdict in words."""
-    words = [row["verdict"]]
-    if row["violations"]:
-        words.append(f"({row['violations'].replace(',', ', ')})")
-    agrees = "as expected" if row["expected"] else "not as expected"
+    """What happened, whether the scenario expects it, and whether Kafka promises to survive such faults."""
+    happened = what_happened(row)
     if row["expected"] and row["verdict"] == "exhausted":
-        agrees = "undecided"
-    return f"{' '.join(words)}, {agrees}; {_promise(row)}"
-
-
-def _promise(row: Mapping[str, Any]) -> str:
-    """Which violations are inside the promise; without any, whether the faults were."""
-    inside = row["violations_inside"]
-    if row["verdict"] == "error" and (row.get("blow") or not row["error"].startswith(STORY_ERROR)):
-        return "not judged by the mode's promise"
+        return f"{happened}. Expected or not: undecided ({_promised(row)})"
     if not row["violations"]:
-        return f"faults {'inside' if row['inside'] else 'outside'} the mode's promise"
-    if inside in ("", row["violations"]):
-        return f"{'inside' if inside else 'outside'} the mode's promise"
-    return f"inside the mode's promise: {inside.replace(',', ', ')}"
+        return f"{happened}, {'as expected' if row['expected'] else 'NOT as expected'}. {_capital(_promised(row))}"
+    if not row["expected"]:
+        return f"{happened}. NOT expected here ({_promised(row)})"
+    if row["inside"] or row["violations_inside"]:
+        return f"{happened}. Expected here: {_kafka(row)} has this bug ({_promised(row, 'it')})"
+    return f"{happened}. Expected here: {_promised(row)}"
+
+
+def what_happened(row: Mapping[str, Any]) -> str:
+    """The verdict in words, with the kinds of violation."""
+    if not row["violations"]:
+        return VERDICTS[row["verdict"]]
+    kinds = row["violations"].split(",")
+    after = "" if row["verdict"] == "violation" else f"; {VERDICTS[row['verdict']]}"
+    worst = next((text for kind, text in HAPPENED.items() if kind in kinds), "violation")
+    return f"{worst} ({', '.join(kinds)}){after}"
+
+
+def _kafka(row: Mapping[str, Any]) -> str:
+    """The release that a run is about, or its mode where none has these rules."""
+    mode = MODES.get(row["mode"])
+    if mode is None or mode.release == NO_RELEASE or " --rule " in row["replay"]:
+        return f"mode {row['mode']}"
+    return f"Kafka {mode.release}"
+
+
+def _promised(row: Mapping[str, Any], kafka: str = "") -> str:
+    """What Kafka promises under the faults of a run; `kafka` stands for its release."""
+    inside, kafka = row["violations_inside"], kafka or _kafka(row)
+    if row["verdict"] == "error" and (row.get("blow") or not row["error"].startswith(STORY_ERROR)):
+        return "inside or outside of the promise was not judged"
+    if row["violations"] and inside and inside != row["violations"]:
+        return f"{kafka} promises to prevent {inside.replace(',', ', ')}, and not the others"
+    survives = bool(inside) if row["violations"] else row["inside"]
+    if survives:
+        return f"{kafka} promises to survive these faults"
+    return f"{kafka} does not promise to survive these faults"
+
+
+def _capital(text: str) -> str:
+    """A sentence's beginning; the name of a mode stays as it is."""
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def history(result: RunResult, past: Collection[int] | None = None, *, everything: bool = True) -> Iterator[str]:

@@ -22,7 +22,7 @@ from reports.drawing.svg import to_svg
 from reports.evidence.run_document import story_blocks
 from reports.evidence.sentences import sentence
 from reports.film.film import Film, as_json, first_difference
-from reports.formatting import seconds, side_of_promise
+from reports.formatting import moment, side_of_promise
 from sim.history import steps
 
 CURVE_NOTE: Final = (
@@ -107,7 +107,7 @@ def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterato
 
 def _step_at(shown: Film, place: int) -> str:
     step = shown.observed.observations[place].step
-    return f"{seconds(step['t'])} {sentence(step)}"
+    return f"{moment(step['t'])} {sentence(step)}"
 
 
 def _stage(number: int, shown: Film) -> str:
@@ -119,7 +119,7 @@ def _aside(number: int, run: dict[str, Any]) -> str:
     """Story and violations, readable without scripts; with scripts each entry leads to its step."""
     sentences = "\n".join(
         f'<li><button type="button" class="sentence" data-run="{number}" data-frame="{frame}">'
-        f"<time>{seconds(at_us)}</time>{html(text)}</button></li>"
+        f"<time>{moment(at_us)}</time>{html(text)}</button></li>"
         for at_us, frame, text in run["story"]
     )
     marks = "\n".join(_mark(number, mark) for mark in run["marks"])
@@ -137,7 +137,7 @@ def _mark(number: int, mark: dict[str, Any]) -> str:
     )
     return (
         f'<div><button type="button" class="mark {css}" data-run="{number}" data-frame="{mark["frame"]}">'
-        f"<time>{seconds(mark['at'])}</time><b>{html(mark['kind'])}</b> ({promise}): "
+        f"<time>{moment(mark['at'])}</time><b>{html(mark['kind'])}</b> ({promise}): "
         f"{html(mark['detail'])}</button>{cause}</div>"
     )
 

@@ -32,7 +32,7 @@ from reports.drawing.svg import to_svg
 from reports.evidence import triage
 from reports.evidence.story import heading
 from reports.evidence.triage import Bucket
-from reports.formatting import LEAST, number, part_of, percent, seconds, share, side_of_promise
+from reports.formatting import LEAST, moment, number, part_of, percent, share, side_of_promise
 from reports.page import plots
 from reports.versions import version
 from scenarios import plugged
@@ -179,7 +179,7 @@ def _told(found: triage.Triage, bucket: Bucket, store: Store, number: int, *, se
         yield Text(
             f"Seed {seed}{point}, shrunk to {counted(small.batches, 'batch', 'batches')} and {faults}{unfinished}:"
         )
-        yield Table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in told(observed, bucket.kind)])
+        yield Table(["at", "what happened"], [(moment(one.at_us), one.text) for one in told(observed, bucket.kind)])
         if number < PICTURES:
             drawn = picture(observed, list(heading(observed.result)), everything=False)
             caption = "Time runs downwards. The steps that the violation comes from; a narrow screen scrolls sideways."

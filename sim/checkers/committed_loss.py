@@ -16,7 +16,7 @@ from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.findings import LossCount
 from sim.native import mypyc_attr
-from sim.plurals import counted
+from sim.plurals import named
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -58,9 +58,7 @@ class CommittedLoss(Checker):
                 count.acks1_lost += len(missing)
         if gone:
             ids = frozenset().union(*(missing for _, missing in gone))
-            first = gone[0][0]
-            detail = (
-                f"acknowledged and gone: {counted(count.lost, 'record')}, the first of them record {min(ids)}; "
-                f"its batch was acknowledged at offset {first.base_offset} at {first.at_us / 1e6:.6f} s"
-            )
+            ack = next(ack for ack, missing in gone if min(ids) in missing)
+            offset = ack.base_offset + min(ids) - ack.first_id
+            detail = f"lost: {named(ids, offset)}, acknowledged at {ack.at_us / 1e6:.3f} s"
             self._violates("committed-loss", end.now_us, detail, ids)

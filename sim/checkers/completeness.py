@@ -28,7 +28,7 @@ from typing import ClassVar, Final
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
-from sim.plurals import counted
+from sim.plurals import named
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
 from sim.protocol.replica.replica import Replica
@@ -209,10 +209,8 @@ class Completeness(Checker):
             self._reported.update((kind, broker, batch.first_id) for batch in fresh)
             ids = frozenset(record for batch in fresh for record in batch.ids())
             where = "ISR" if broker in self._isr else "ELR"
-            what = "leads" if kind == "leader-incomplete" else f"is in the {where}"
-            detail = (
-                f"broker {broker} {what} without {counted(len(ids), 'committed record')}, the first of them record "
-                f"{min(ids)}, committed at offset {fresh[0].base_offset}"
-            )
+            place = f"leader {broker}" if kind == "leader-incomplete" else f"broker {broker} is in the {where} but"
+            first = min(fresh, key=lambda batch: batch.first_id)
+            detail = f"{place} lacks {named(ids, first.base_offset, 'committed record')}"
             self._warns(kind, now_us, detail, ids, (broker,))
         return lacking

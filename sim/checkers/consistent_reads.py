@@ -21,7 +21,7 @@ from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.clients import Shown
 from sim.history.history import History
-from sim.plurals import counted
+from sim.plurals import named
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
 
@@ -118,12 +118,8 @@ class ConsistentReads(Checker):
                     gone[first + offset] = offset
                     self._reported.add(batch.first_id)
         if gone:
-            record, offset = next(iter(gone.items()))
-            records, them = counted(len(gone), "record"), "it" if len(gone) == 1 else "them"
-            detail = (
-                f"broker {self._leader} leads in leader epoch {self._epoch} without {records} where a consumer was "
-                f"shown {them}, the first of them record {record} at offset {offset}"
-            )
+            lacking = named(gone, gone[min(gone)])
+            detail = f"leader {self._leader} (epoch {self._epoch}) lacks {lacking}, which a consumer has read there"
             self._warns("inconsistent-read", now_us, detail, frozenset(gone), (self._leader,))
 
 

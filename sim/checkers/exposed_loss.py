@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from sim.checkers.checker import READABLE, Checker, Finding, RunEnd
 from sim.native import mypyc_attr
-from sim.plurals import counted
+from sim.plurals import named
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -28,8 +28,8 @@ class ExposedLoss(Checker):
             return
         history, log = self._history, end.leader.log
         self.decided = len(history.clients.shown) > 0
-        ids: set[int] = set()
-        first: tuple[int, int] | None = None
+        lost: dict[int, int] = {}
+        """Record -> its offset."""
         kept = set(log.batches)
         for shown in history.clients.shown:
             batch = shown.batch
@@ -42,10 +42,8 @@ class ExposedLoss(Checker):
                     continue
                 found = log.batch_at(offset)
                 if found is None or found.first_id + offset - found.base_offset != record:
-                    ids.add(record)
-                    first = first or (record, offset)
-        if first is not None:
-            record, offset = first
-            gone = counted(len(ids), "record")
-            detail = f"shown to a consumer and gone: {gone}, the first record {record} at offset {offset}"
-            self._violates("exposed-loss", end.now_us, detail, frozenset(ids))
+                    lost.setdefault(record, offset)
+        if lost:
+            gone = "it is" if len(lost) == 1 else "they are"
+            detail = f"a consumer read {named(lost, lost[min(lost)])}; {gone} no longer there"
+            self._violates("exposed-loss", end.now_us, detail, frozenset(lost))

@@ -20,7 +20,7 @@ from typing import ClassVar
 from sim.checkers.checker import LogsChecker, warning
 from sim.history import steps
 from sim.history.history import History
-from sim.plurals import counted
+from sim.plurals import named
 from sim.protocol.batch import Batch
 
 
@@ -59,6 +59,6 @@ class GlobalLoss(LogsChecker):
             self._reported.update(batch.first_id for batch in gone)
             record = min(ids)
             offset = next(batch.base_offset + record - batch.first_id for batch in gone if record in batch.ids())
-            records = counted(len(ids), "committed record is", "committed records are")
-            detail = f"{records} in no log, the first of them record {record} of offset {offset}"
+            are = "is" if len(ids) == 1 else "are"
+            detail = f"{named(ids, offset, 'committed record')} {are} in no broker's log any more"
             self._warns("global-loss", now_us, detail, ids)

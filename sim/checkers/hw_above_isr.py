@@ -143,11 +143,11 @@ class HwAboveIsr(Checker):
 
     def on_read(self, step: steps.Read) -> None:
         if step.other > self._floor and step.epoch >= self._since:
-            self._compare(step.consumer, step.other, self._isr, "is shown records below offset", step.at_us)
+            self._compare(step.consumer, step.other, self._isr, "reads records below offset", step.at_us)
 
     def on_end_offset(self, step: steps.EndOffset) -> None:
         if step.offset > self._floor and step.epoch >= self._since:
-            self._compare(0, step.offset, self._isr, "is told end offset", step.at_us)
+            self._compare(0, step.offset, self._isr, "gets end offset", step.at_us)
 
     def dispose(self) -> None:
         self._logs.clear()
@@ -207,5 +207,5 @@ class HwAboveIsr(Checker):
         self._reported.add(key)
         had = self._had(member)
         who = f"broker {node}" if 0 < node < steps.CLIENTS else "a consumer"
-        detail = f"{who} {what} {hw}, while broker {member} of the ISR {sorted(self._isr)} has LEO {had}"
+        detail = f"{who} {what} {hw}, but broker {member} of the ISR {sorted(self._isr)} has LEO {had}"
         self._warns("hw-above-isr", now_us, detail, self._history.commits.ids_between(had, hw), (member,))

@@ -31,7 +31,7 @@ class HwRegression(Checker):
         earlier = known.until(leader_epoch)
         if end_offset < earlier:
             ids = history.commits.ids_between(end_offset, earlier)
-            detail = f"end offset {earlier} was exposed, then epoch {leader_epoch} answered {end_offset}"
+            detail = f"clients saw end offset {earlier}; later ListOffsets answered {end_offset} (epoch {leader_epoch})"
             found = history.findings.violations
             if not found or found[-1].ids is not ids:
                 history.budget.take(len(ids), step.at_us)

@@ -51,13 +51,13 @@ class Idempotence(Checker):
             known = in_epoch.setdefault(key, {})
             first = first_copies.setdefault((batch.producer_id, batch.first_id), batch)
             if batch.first_id in known:
-                detail = f"record {batch.first_id} stands at offsets {known[batch.first_id]} and {batch.base_offset}"
+                detail = f"record {batch.first_id} is at offsets {known[batch.first_id]} and {batch.base_offset}"
                 twice.update(dict.fromkeys(batch.ids(), detail))
             elif first.producer_epoch != batch.producer_epoch:
-                detail = f"record {batch.first_id} stands {_where(first)}, and {_where(batch)}"
+                detail = f"record {batch.first_id} is {_where(first)}, and again {_where(batch)}"
                 across.update(dict.fromkeys(batch.ids(), detail))
             elif batch.base_sequence < newest.get(key, -1):
-                detail = f"record {batch.first_id} stands at offset {batch.base_offset}, behind what was sent after it"
+                detail = f"record {batch.first_id} is at offset {batch.base_offset}, behind records sent after it"
                 late.update(dict.fromkeys(batch.ids(), detail))
             known.setdefault(batch.first_id, batch.base_offset)
             newest[key] = max(newest.get(key, -1), batch.base_sequence)
@@ -94,7 +94,7 @@ def _late_across_epochs(batches: Sequence[Batch]) -> dict[int, str]:
         epochs = newest.setdefault(batch.producer_id, {})
         for epoch, one in epochs.items():
             if epoch != batch.producer_epoch and one.first_id > batch.first_id:
-                detail = f"record {batch.first_id} stands {_where(batch)}, behind record {one.first_id}, sent later"
+                detail = f"record {batch.first_id} is {_where(batch)}, behind record {one.first_id}, sent later"
                 found.update(dict.fromkeys(batch.ids(), f"{detail}, {_where(one)}"))
         if batch.first_id >= epochs.setdefault(batch.producer_epoch, batch).first_id:
             epochs[batch.producer_epoch] = batch

@@ -44,7 +44,8 @@ class MetadataMatching(Checker):
                 if (broker, place) not in self._reported:
                     self._reported.add((broker, place))
                     there = log[place] if place < len(log) else "nothing"
-                    detail = f"broker {broker} replayed {_said(record)} at offset {place}, where {_said(there)} stands"
+                    quorum = f"the quorum has {_said(there)}"
+                    detail = f"broker {broker} replayed {_said(record)} at offset {place}, where {quorum}"
                     self._warns("metadata-mismatch", step.at_us, detail, weak=(broker,))
                 return
 

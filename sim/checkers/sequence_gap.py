@@ -59,7 +59,7 @@ class SequenceGap(Checker):
             detail = detail or (
                 f"{counted(failed.count, 'record')} from record {failed.first_id} on, which the producer gave up "
                 f"({failed.error}), {'are' if failed.count > 1 else 'is'} not in the log, but record "
-                f"{own[place].first_id}, sent later, stands at offset {own[place].base_offset}"
+                f"{own[place].first_id}, sent later, is at offset {own[place].base_offset}"
             )
         ids = [record for key, place in behind.items() for one in by_sequence[key][place:] for record in one.ids()]
         if ids:

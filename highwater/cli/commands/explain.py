@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
@@ -16,7 +17,7 @@ from highwater.option import Option
 from highwater.requests import AsJson, ExplainRequest, Form, evidence_folder
 from reports.document.blocks import Heading, Line, Table
 from reports.evidence import folder as evidence
-from reports.formatting import seconds
+from reports.formatting import moment
 from scenarios import plugged
 from sim import exit_codes
 from sim.errors import InputError
@@ -173,11 +174,13 @@ def _json(ui: Ui, told: dict[str, Any]) -> None:
 
 
 def _brief(story: Iterable[Sentence]) -> Iterator[Block]:
-    return (Line(f"  {seconds(sentence.at_us):>12}  {sentence.text}") for sentence in story)
+    indent = " " * 12
+    for sentence in story:
+        yield from map(Line, wrap(f"{moment(sentence.at_us):>10}  {sentence.text}", 80, subsequent_indent=indent))
 
 
 def _story(story: Iterable[Sentence]) -> Block:
-    rows = [(seconds(sentence.at_us), sentence.line or None, sentence.text) for sentence in story]
+    rows = [(moment(sentence.at_us), sentence.line or None, sentence.text) for sentence in story]
     return Table(["at", "line", "what happened"], rows, ["line"], "Story")
 
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 RUN_VERSION: Final = 1
+TABLE_MOST: Final = 8
+"""Scenarios whose runs are a table by default; of more there is a summary."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,7 @@ class Options(ClusterRequest):
     ] = None
     mode: Annotated[str | None, mode_option("Modes to run; by default those of the scenario's [expect].")] = None
     all_modes: AllModes = False
+    all_scenarios: Annotated[bool, Option(help="Run every scripted scenario.")] = False
     seed: Annotated[
         int | None, seed_option("Seed, decimal or 0x; by default 0 for scripted scenarios, otherwise a random one.")
     ] = None
@@ -74,6 +77,9 @@ class Options(ClusterRequest):
     partition: Partition = None
     last_failed: Annotated[
         bool, Option(help="Run again what was not as expected last time (of SCENARIO, if given).")
+    ] = False
+    table: Annotated[
+        bool, Option(help=f"Print a letter for each run, as by default for 2 to {TABLE_MOST} scenarios.")
     ] = False
     junit_xml: Annotated[
         Path | None, Option(metavar="FILE", help="Write a test case for each scenario and mode, too.")
@@ -99,36 +105,54 @@ def command(ui: Ui, asked: Options) -> int:
     if asked.release is not None and asked.plan is not None:
         raise InputError("--release chooses mode and defaults, which a recorded run has: it goes without --plan")
     if asked.last_failed:
-        if asked != Options(names=asked.names, junit_xml=asked.junit_xml, as_json=asked.as_json, last_failed=True):
+        rest = Options(
+            names=asked.names, junit_xml=asked.junit_xml, as_json=asked.as_json, table=asked.table, last_failed=True
+        )
+        if asked != rest:
             raise InputError("--last-failed brings modes, seeds, rules and settings along; it goes with SCENARIO alone")
         jobs = _last_failed(ui, asked.names)
     else:
-        jobs = [_Job.of(word, asked) for word in asked.names or (None,)]
+        jobs = [_Job.of(word, asked) for word in _words(asked)]
         scenarios = (job.origin.scenario for job in jobs)
         tell(ui, asked.cluster, values.settings(asked.settings), scenarios, (one for job in jobs for one in job.modes))
     chosen = [(job.origin, job.modes) for job in jobs]
+    in_full = ui.verbose or (len(jobs) == 1 and not asked.table)
     board = None
-    if len(chosen) > 1 and not (asked.as_json or ui.verbose):
+    if jobs and not (asked.as_json or in_full) and (asked.table or len(jobs) <= TABLE_MOST):
         board = outcome.Board(
             ui, [origin.scenario.name for origin, _ in chosen], _columns(modes for _, modes in chosen)
         )
     runs: list[RunResult] = []
     ran: dict[remembered.Words, bool] = {}
     for job in jobs:
-        found = _run(ui, job, asked.trace, asked.show, shows=not asked.as_json and board is None)
+        found = _run(ui, job, asked.trace, asked.show, shows=not asked.as_json and in_full)
         runs += found
         ran |= {words: bool(result.row["expected"]) for result in found if (words := job.words(result.row))}
         if board is not None:
             board.line(job.origin.scenario.name, found)
+        if not (asked.as_json or in_full):
             _show_unexpected(ui, job.origin.scenario, found)
-    if board is not None:
-        board.legend()
     _keep(ui, runs, ran, asked.junit_xml)
     code = exits.worst(exits.of_row(result.row) for result in runs)
     if asked.as_json:
         shown = [single.as_json(result) for result in runs]
         ui.json({"schema_version": RUN_VERSION, "runs": shown, "exit_code": code})
+    elif runs:
+        table = plugged.command(["run", "--all-scenarios", "--table"]) if asked.all_scenarios else "--table"
+        hint = "" if in_full or board else f"; {table} lists them"
+        ui.verdict(f"{outcome.verdict([result.row for result in runs])}{hint}", code)
     return code
+
+
+def _words(asked: Options) -> Sequence[str | None]:
+    """The scenarios to run; None stands for a recorded run."""
+    if not asked.all_scenarios:
+        return asked.names or (None,)
+    if asked.names or asked.plan is not None:
+        raise InputError("--all-scenarios runs every scripted scenario: it goes without SCENARIO and --plan")
+    from scenarios.format import catalogue
+
+    return [name for name in catalogue.names() if not catalogue.load(name).drawn]
 
 
 @dataclass(frozen=True, slots=True)

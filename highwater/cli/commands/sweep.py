@@ -16,7 +16,7 @@ from highwater.cli.cluster import tell
 from highwater.cli.options import Command, takes
 from highwater.option import Option
 from highwater.requests import AsJson, SweepRequest, seed_option
-from reports.document.blocks import Line, Table
+from reports.document.blocks import Line, Table, Text
 from reports.formatting import percent
 from scenarios import plugged
 from sim import exit_codes
@@ -38,6 +38,7 @@ ANSWERED_MOST: Final = 200_000
 """Largest number of runs to compare at the end of a sweep; reading more rows takes seconds."""
 CHANGED: Final = "runs that it changes"
 SHOWN_FAILURES: Final = 10
+UNMET_MOST: Final = 5
 """Replay commands to show, at most; rows hold all of them."""
 
 
@@ -147,18 +148,32 @@ def command(ui: Ui, asked: Options) -> int:
     except Interrupted:
         ui.warn(f"interrupted: {RESUME}")
         return exit_codes.INTERRUPTED
+    code = int(summary["exit_code"])
     if asked.as_json:
         ui.json({"schema_version": ROWS_VERSION, **summary})
-    elif asked.brief:
-        ui.lines([*_answer(ui, folder, summary), *_errors(summary)])
     else:
-        ui.lines(_answer(ui, folder, summary))
-        ui.show(_blocks(folder, summary, drawn=any(scenario.drawn for scenario in sweep.scenarios)))
+        drawn = any(scenario.drawn for scenario in sweep.scenarios)
+        rest = map(Line, _errors(summary)) if asked.brief else _blocks(folder, summary, drawn=drawn)
+        ui.show([*map(Text, _answer(ui, folder, summary)), *rest])
+        ui.verdict(_verdict(summary, code), code)
     if "stopped" in summary:
         ui.note(f"stopped after {summary['runs']:,} runs: {summary['stopped']}")
     for reason in summary["inconclusive"]:
         ui.warn(f"highwater: inconclusive: {reason}")
-    return int(summary["exit_code"])
+    return code
+
+
+def _verdict(summary: dict[str, Any], code: int) -> str:
+    """Whether the runs are as the scenarios expect."""
+    runs = counted(summary["runs"], "run")
+    if code == exit_codes.EXPECTED:
+        return f"{runs}, as expected"
+    if code == exit_codes.INCONCLUSIVE:
+        return f"{runs}, inconclusive"
+    if code == exit_codes.INTERNAL:
+        return f"{runs}, some with an internal error"
+    unmet = [f"{result['scenario']} in {result['mode']}" for result in summary["results"] if result["met"] is False]
+    return f"{runs}, NOT as expected: {', '.join(unmet[:UNMET_MOST])}{', ...' if len(unmet) > UNMET_MOST else ''}"
 
 
 def _task_seconds(given: float | None, master: str | None) -> float:
@@ -267,7 +282,8 @@ def _failing(folder: Folder, count: int) -> Iterator[Block]:
     yield Line(
         f"{count} runs violated, stalled, failed or were exhausted; {file} has a replay command for each. Some of them:"
     )
-    for run in list(reversed(sorts.values()))[:SHOWN_FAILURES]:
+    shown_runs = list(reversed(sorts.values()))[:SHOWN_FAILURES]
+    for run in sorted(shown_runs, key=lambda run: (run["scenario"], run["seed"])):
         said = [f"{kind} (inside)" if kind in run["kinds_inside"] else kind for kind in run["kinds"]]
         yield Line("")
         yield Line(f"  # {', '.join(said) or run['verdict']}", "dim")

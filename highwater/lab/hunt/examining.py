@@ -20,7 +20,7 @@ from highwater.lab.zoo import findings
 from reports.drawing.explanation import told
 from reports.drawing.observed_run import observe
 from reports.evidence import triage
-from reports.formatting import seconds
+from reports.formatting import moment
 from scenarios.format.findings import recognised
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.known_bugs import known as known_bug
@@ -168,7 +168,7 @@ def shrink_failure(
     if not name and not rules:
         together, name = _pair(known, found.case, kept, faults, more)
     observed = observe(found.case.scenario, found.case.mode, found.case.seed, found.case.rules, trace=True)
-    story = [f"{seconds(one.at_us)}: {one.text}" for one in told(observed, kind, SENTENCES)]
+    story = [f"{moment(one.at_us)}: {one.text}" for one in told(observed, kind, SENTENCES)]
     script, obstacle = script_of(found) if acts and not name else ("", "")
     result = Shrunk(
         f"{group(kind)}: {name}",

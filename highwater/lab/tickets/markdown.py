@@ -115,7 +115,9 @@ def _outcome(one: Tried) -> str:
 def _violated(story: Story, violation: Mapping[str, Any]) -> str:
     """A violation in the ticket's own names: batches, and brokers that are back."""
     detail = re.sub(r"\brecord (\d+)", lambda found: story.batch_of(int(found[1])), str(violation["detail"]))
-    detail = re.sub(r" at [\d.]+ s$", "", detail).replace("at the deadline after healing", "although all brokers run")
+    detail = re.sub(r",? (acknowledged )?at [\d.]+ s$", "", detail).replace(
+        "at the deadline after healing", "although all brokers run"
+    )
     return f"{violation['kind']}: {escaped(detail)}"
 
 

@@ -223,7 +223,7 @@ READ: Final[StepKind] = StepKind(
     "read", 10, Lane.CONSUMER,
     "a consumer was shown records: offset = first, last, leader_epoch of the answer; position before it, "
     "batch_epoch of the leader that appended them",
-    "The consumer is shown {records} at offset {offset} by the leader of epoch {leader_epoch}.",
+    "The consumer reads {records} at offset {offset} from the leader of epoch {leader_epoch}.",
     weight=ASIDE, has_records=True,
     moments={"read": "a consumer was shown records"},
 )  # fmt: skip
@@ -285,7 +285,7 @@ class Read(Step):
 END_OFFSET: Final[StepKind] = StepKind(
     "end-offset", 11, Lane.CONSUMER,
     "a consumer received a ListOffsets(latest) answer: offset, leader_epoch, asked_at",
-    "A consumer asks for the end offset, and is told {offset}.",
+    "A consumer asks for the end offset and gets {offset}.",
     weight=CHANGE,
 )  # fmt: skip
 
@@ -351,7 +351,7 @@ def _position(name: str, code: int, meaning: str, sentence: str, weight: int = U
 OUT_OF_RANGE: Final[StepKind] = _position(
     "out-of-range", 12,
     "a consumer was told that its position is out of range: offset",
-    "The consumer is told that offset {offset} is out of range.",
+    "The consumer gets OFFSET_OUT_OF_RANGE for offset {offset}.",
 )  # fmt: skip
 RESET: Final[StepKind] = _position(
     "reset", 30,
@@ -367,7 +367,7 @@ TRUNCATION_DETECTED: Final[StepKind] = _position(
     "truncation-detected", 32,
     "a consumer's application was told that the log was truncated (LogTruncationException): offset = position, "
     "divergent_offset (-1: unknown), leader_epoch that ends there",
-    "The consumer, at offset {offset}, is told that the log was truncated to offset {divergent_offset}.",
+    "The consumer, at offset {offset}, learns that the log was truncated to offset {divergent_offset}.",
 )  # fmt: skip
 REWIND: Final[StepKind] = _position(
     "rewind", 33,
@@ -388,7 +388,7 @@ RESTART_CONSUMER: Final[StepKind] = _position(
 OFFSET_FOR_TIME: Final[StepKind] = _position(
     "offset-for-time", 36,
     "a consumer received the offset of the first record from one on: record, offset (-1: none)",
-    "The consumer asks for the offset of record {record}, and is told {offset}.",
+    "The consumer asks for the offset of record {record} and gets {offset}.",
 )  # fmt: skip
 
 

@@ -327,13 +327,13 @@ class DirectoryAssigned(Step):
 METADATA_SLOWED: Final[StepKind] = StepKind(
     "metadata-slowed", FACT, Lane.BROKER,
     "a broker receives metadata records later from now on: value = us",
-    "Metadata records reach broker {broker} {duration} later from now on.",
+    "From now on metadata reaches broker {broker} with a delay of {duration}.",
     weight=TURN, method="metadata_delay",
 )  # fmt: skip
 METADATA_SPED_UP: Final[StepKind] = StepKind(
     "metadata-sped-up", FACT, Lane.BROKER,
     "a former delay of a broker's metadata records is over: value = us",
-    "Metadata records reach broker {broker} {duration} earlier again.",
+    "From now on metadata reaches broker {broker} without the delay of {duration}.",
     weight=DETAIL, method="metadata_delay",
 )  # fmt: skip
 

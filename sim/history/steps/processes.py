@@ -283,13 +283,13 @@ SYNCED_LOST: Final[StepKind] = StepKind(
 PAUSE: Final[StepKind] = StepKind(
     "pause", 38, Lane.BROKER,
     "a process (0: the control plane) stands still",
-    "The process of {who} stands still.",
+    "{who} is paused (SIGSTOP, a long GC).",
     weight=TURN, method="pause",
 )  # fmt: skip
 RESUME: Final[StepKind] = StepKind(
     "resume", 39, Lane.BROKER,
     "a process resumes",
-    "The process of {who} resumes.",
+    "{who} runs again.",
     weight=CHANGE, method="pause",
 )  # fmt: skip
 DISK_STALLED: Final[StepKind] = StepKind(

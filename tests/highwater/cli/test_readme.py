@@ -36,6 +36,7 @@ PAGES = [
 ]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS["README.md"]
+COMMANDS = TEXTS["highwater/README.md"]
 GUIDE = {
     page: text
     for page, text in TEXTS.items()
@@ -49,7 +50,7 @@ BLOCKS = [
 ]
 BLOCKS = [*dict.fromkeys(BLOCKS)]
 PROGRAMS = ("highwater", "make", "git", "spark-submit")
-SCRIPTS = [block for block in BLOCKS if block.split()[0] in (*PROGRAMS, "export")]
+SCRIPTS = [block for block in BLOCKS if re.sub(r"^#.*\n", "", block, flags=re.M).split()[0] in (*PROGRAMS, "export")]
 ELSEWHERE = (
     "spark-package",
     "spark://host:7077",
@@ -208,8 +209,9 @@ def test_the_recipe_for_spark_submit(
 
 
 def test_the_example_is_what_is_printed(highwater: Callable[..., Call]) -> None:
-    command, _, shown = BLOCKS[0].partition("\n")
-    assert command.startswith("$ highwater ")
+    (block,) = (block for block in BLOCKS if block.startswith("$ highwater "))
+    command, _, shown = block.partition("\n")
+    assert block in README
     assert without_numbers(highwater(*shlex.split(command)[2:]).out) == without_numbers(shown)
 
 
@@ -240,12 +242,21 @@ def test_the_changelog_keeps_two_versions_and_what_changed_results() -> None:
     assert heads[2] == "Results that changed"
 
 
-def test_the_first_page_is_short_and_leads_to_all_others() -> None:
+def test_the_first_page_is_one_screen_and_the_page_of_commands_leads_to_all_others() -> None:
     """To designs by the page of designs, to modes and tickets by those that list them."""
-    assert len(README.splitlines()) <= 150
-    found = linked("README.md") | linked("sim/DESIGN.md")
+    assert len(README.splitlines()) <= 60
+    assert "highwater/README.md" in linked("README.md")
+    found = linked("README.md") | linked("highwater/README.md") | linked("sim/DESIGN.md")
     listed = ("scenarios/modes/", "highwater/lab/tickets/written/")
     assert {page for page in TEXTS if not page.startswith(listed)} - {"README.md"} <= found
+
+
+def test_each_command_of_the_first_pages_says_what_it_answers() -> None:
+    blocks = [block for page in (README, COMMANDS) for block in re.findall(r"^```\n(.*?)^```", page, re.M | re.S)]
+    parts = [part for block in blocks if not block.startswith("$") for part in block.strip().split("\n\n")]
+    assert len(parts) > 3
+    for part in parts:
+        assert part.startswith("# ") or all(re.search(r" {2,}# \w", line) for line in part.splitlines()), part
 
 
 def linked(page: str) -> set[str]:

@@ -122,7 +122,7 @@ def test_a_leader_that_leads_on_in_a_newer_epoch_has_a_band_for_each(mode: str) 
         (
             ("forgotten-expansion", "kraft", 0),
             steps.METADATA_SLOWED,
-            "Metadata records reach broker 1 14.000000 s later from now on.",
+            "From now on metadata reaches broker 1 with a delay of 14.000 s.",
         ),
         (("stale-log-start", "kraft", 0), steps.RETENTION, "Broker 2 deletes 3 records below offset 3"),
         (

@@ -46,7 +46,9 @@ def test_a_commit_that_a_candidate_lacks() -> None:
     assert world.commit(FIRST) == []
     assert world.commit(SECOND) == ["candidate-incomplete"]
     assert world.history.findings.warnings[0].ids == {20, 21}
-    assert "broker 3 is in the ISR without 2 committed records" in world.history.findings.warnings[0].detail
+    assert (
+        "broker 3 is in the ISR but lacks 2 committed records from record" in world.history.findings.warnings[0].detail
+    )
     assert world.commit(SECOND) == ["candidate-incomplete"]
 
 
@@ -85,7 +87,7 @@ def test_eligible_leader_replicas_must_have_it_all() -> None:
     assert world.commit(FIRST, SECOND) == []
     world.checker.truncated(2, world.replicas[2].log.truncate_to(3), 6)
     assert world.found == ["candidate-incomplete"]
-    assert "broker 2 is in the ELR without 2 committed records" in world.history.findings.warnings[0].detail
+    assert "broker 2 is in the ELR but lacks 2 committed records" in world.history.findings.warnings[0].detail
     world.checker.isr((), (1, 2, 3), 7)
     assert [warning.detail[:8] for warning in world.history.findings.warnings] == ["broker 2", "broker 3"]
 

@@ -47,8 +47,8 @@ def test_another_record_in_its_place_or_none() -> None:
     world.read(FIRST, SECOND)
     assert world.elect(FIRST, OTHER) == ["inconsistent-read"]
     assert world.history.findings.warnings[0].ids == {20, 21}
-    assert "broker 2 leads in leader epoch 1 without 2 records" in world.history.findings.warnings[0].detail
-    assert "the first of them record 20 at offset 3" in world.history.findings.warnings[0].detail
+    assert "leader 2 (epoch 1) lacks 2 records from" in world.history.findings.warnings[0].detail
+    assert "record 20 (offset 3)" in world.history.findings.warnings[0].detail
     assert world.elect(FIRST, epoch=2) == ["inconsistent-read"]
     assert world.elect(epoch=3) == ["inconsistent-read"] * 2
 

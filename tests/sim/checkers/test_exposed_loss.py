@@ -24,7 +24,7 @@ def test_missing_or_other_record_is_a_loss_of_what_was_shown() -> None:
     check(history, log(Batch(0, 3, 1, 30)), 9)
     assert kinds(history) == ["exposed-loss"]
     assert history.findings.violations[0].ids == {11, 12, 21}
-    assert "3 records, the first record 11 at offset 1" in history.findings.violations[0].detail
+    assert "a consumer read 3 records from record 11 (offset 1) on" in history.findings.violations[0].detail
 
 
 def test_offsets_below_the_log_start_are_not_judged() -> None:

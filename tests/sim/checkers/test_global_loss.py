@@ -53,7 +53,7 @@ def test_the_last_replica_loses_it(how: str) -> None:
     found = world.truncate(2, 3) if how == "truncates" else world.lose(2, 1) if how == "loses" else world.replace(2)
     assert found == ["global-loss"]
     assert world.history.findings.warnings[0].ids == {20, 21}
-    assert "2 committed records are in no log, the first of them record 20 of offset 3" in (
+    assert "2 committed records from record 20 (offset 3) on are in no broker's log any more" in (
         world.history.findings.warnings[0].detail
     )
 

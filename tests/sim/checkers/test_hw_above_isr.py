@@ -113,7 +113,7 @@ def test_an_hw_above_the_leo_of_a_member(broker: int) -> None:
     assert world.raises(broker, 6) == []
     assert world.raises(broker, 7) == FOUND
     assert f"broker {broker} {'leads' if broker == 1 else 'follows'} and raises its HW 7, " in world.detail
-    assert "while broker 3 of the ISR [1, 2, 3] has LEO 6" in world.detail
+    assert "but broker 3 of the ISR [1, 2, 3] has LEO 6" in world.detail
     assert world.history.findings.warnings[0].ids == {6}
     assert world.raises(broker, 9) == FOUND  # Once for each member and leader epoch.
 
@@ -150,10 +150,10 @@ def test_answers_to_consumers() -> None:
     world.checker.on_read(made(steps.Read, consumer=1001, epoch=0, other=5, at_us=7))
     world.checker.on_end_offset(made(steps.EndOffset, epoch=0, offset=5, at_us=7))
     assert world.found == FOUND * 2
-    while_it_lacks_one = ", while broker 3 of the ISR [1, 2, 3] has LEO 4"
+    while_it_lacks_one = ", but broker 3 of the ISR [1, 2, 3] has LEO 4"
     assert [warning.detail for warning in world.history.findings.warnings] == [
-        f"a consumer is shown records below offset 5{while_it_lacks_one}",
-        f"a consumer is told end offset 5{while_it_lacks_one}",
+        f"a consumer reads records below offset 5{while_it_lacks_one}",
+        f"a consumer gets end offset 5{while_it_lacks_one}",
     ]
 
 

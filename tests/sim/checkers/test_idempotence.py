@@ -37,7 +37,7 @@ def test_a_record_in_two_epochs_of_a_producer_is_a_duplicate_across_epochs() -> 
     assert kinds(history) == ["duplicate-across-epochs"]
     found = history.findings.violations[0]
     assert found.ids == {10, 11}
-    assert found.detail == "record 10 stands at offset 0 in producer epoch 0, and at offset 4 in producer epoch 1"
+    assert found.detail == "record 10 is at offset 0 in producer epoch 0, and again at offset 4 in producer epoch 1"
 
 
 def test_a_duplicate_across_epochs_is_excused_by_lost_records_of_that_producer() -> None:
@@ -54,8 +54,7 @@ def test_a_record_behind_a_later_one_of_another_epoch_is_reordered_across_epochs
     found = history.findings.violations[0]
     assert found.ids == {12, 13}
     assert found.detail == (
-        "record 12 stands at offset 4 in producer epoch 1, "
-        "behind record 14, sent later, at offset 2 in producer epoch 0"
+        "record 12 is at offset 4 in producer epoch 1, behind record 14, sent later, at offset 2 in producer epoch 0"
     )
 
 

@@ -39,7 +39,7 @@ def test_prefixes_in_any_portions_and_once_more_after_a_restart() -> None:
 def test_a_record_that_is_left_out_or_replayed_twice() -> None:
     world = World()
     assert world.replay(1, 0, SECOND) == "metadata-mismatch"
-    assert "broker 1 replayed a ConfigRecord at offset 0, where a BrokerRegistration stands" in (
+    assert "broker 1 replayed a ConfigRecord at offset 0, where the quorum has a BrokerRegistration" in (
         world.history.findings.warnings[0].detail
     )
     assert world.replay(2, 0, FIRST, FIRST) == "metadata-mismatch,metadata-mismatch"
@@ -49,4 +49,4 @@ def test_a_record_that_is_left_out_or_replayed_twice() -> None:
 def test_a_record_that_was_never_committed() -> None:
     world = World()
     assert world.replay(1, 3, THIRD) == "metadata-mismatch"
-    assert "where nothing stands" in world.history.findings.warnings[0].detail
+    assert "where the quorum has nothing" in world.history.findings.warnings[0].detail

@@ -28,7 +28,7 @@ def test_what_follows_a_batch_that_never_came_is_behind_a_gap() -> None:
     assert found.ids == {12, 13, 14, 15}
     assert found.detail == (
         "2 records from record 10 on, which the producer gave up (REQUEST_TIMED_OUT), are not in the log, but record "
-        "12, sent later, stands at offset 0"
+        "12, sent later, is at offset 0"
     )
 
 

@@ -85,7 +85,7 @@ def test_each_scenario_and_mode_is_a_test_case(highwater: Callable[..., Call], t
     assert cases == [("canary", "hw"), ("kip101-scenario-1", "hw")]
     failure = root.find("testsuite/testcase/failure")
     assert failure is not None
-    assert "not as expected" in str(failure.get("message"))
+    assert "NOT as expected" in str(failure.get("message"))
     assert "highwater replay canary " in str(root.findtext("testsuite/testcase/system-out"))
     assert highwater(*words).code == 0
     root = ElementTree.parse(file).getroot()  # noqa: S314 - ours
