@@ -46,9 +46,7 @@ def test_a_commit_that_a_candidate_lacks() -> None:
     assert world.commit(FIRST) == []
     assert world.commit(SECOND) == ["candidate-incomplete"]
     assert world.history.findings.warnings[0].ids == {20, 21}
-    assert (
-        "broker 3 is in the ISR but lacks 2 committed records from record" in world.history.findings.warnings[0].detail
-    )
+    assert "broker 3 is in the ISR but lacks 2 committed records" in world.history.findings.warnings[0].detail
     assert world.commit(SECOND) == ["candidate-incomplete"]
 
 
