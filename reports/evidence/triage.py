@@ -53,6 +53,8 @@ LIMIT_S: Final = 120
 """Seconds that triage for a report takes by default, half of them to examine failures and the rest to shrink."""
 SHRUNK: Final = 40
 """Buckets whose smallest seed is shrunk, inside the promise first, then by size; in most sweeps all."""
+DOCUMENTED: Final = "documented in FINDINGS.md"
+"""The bug of a bucket whose ticket is scenarios that show a finding."""
 SHRINK_RUNS: Final = 400
 """Maximum number of runs to shrink one seed: a count, since times differ from machine to machine."""
 
@@ -502,9 +504,17 @@ def _bug(repair: Repair | None) -> tuple[str, str]:
         return "", ""
     rule = repair.name, str(repair.value)
     if scenarios := findings.shown_by(*rule):
-        return "documented in FINDINGS.md", ", ".join(scenarios)
+        return DOCUMENTED, ", ".join(scenarios)
     bug = known(*rule)
     return (bug.name, bug.ticket) if bug else ("", "")
+
+
+def bug_of(bucket: Bucket) -> str:
+    """The bug of a bucket in words, with its ticket or the finding that shows it; empty if none is known."""
+    if bucket.bug != DOCUMENTED:
+        return f"{bucket.bug} ({bucket.ticket})" if bucket.bug else ""
+    found = findings.all_findings()[bucket.ticket.split(", ")[0]]
+    return f"{found.title} (finding {found.main})"
 
 
 def _bucket(members: list[ExaminedFailure], repair: Repair | None, of: float, mode: Mode) -> Bucket:

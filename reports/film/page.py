@@ -26,8 +26,7 @@ from reports.formatting import moment, side_of_promise
 from sim.history import steps
 
 CURVE_NOTE: Final = (
-    "Curve: the share of runs that fail if everything up to this step stays the same and the rest is random. "
-    "Red: violations; amber: early warnings."
+    "Curve: replay up to here, draw the rest anew: how many of these runs fail? Red: violations; amber: early warnings."
 )
 MARKS_NOTE: Final = "Red: violations; amber: early warnings."
 
@@ -98,16 +97,13 @@ def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterato
     if difference is None:
         yield '<p class="difference-note">The two histories are equal.</p>'
         return
+    steps_there = [one.observed.observations[place].step for one, place in zip(films, difference, strict=True)]
     told = [
-        f"mode {one.observed.result.row['mode']}: {_step_at(one, place)}"
-        for one, place in zip(films, difference, strict=True)
+        f"{one.observed.result.row['mode']}, {moment(step['t'])}: {sentence(step)}"
+        for one, step in zip(films, steps_there, strict=True)
     ]
-    yield f'<p class="difference-note">First difference. {html("; ".join(told))}</p>'
-
-
-def _step_at(shown: Film, place: int) -> str:
-    step = shown.observed.observations[place].step
-    return f"{moment(step['t'])} {sentence(step)}"
+    since = moment(min(step["t"] for step in steps_there))
+    yield f'<p class="difference-note">From {since} on the runs differ. {html(" ".join(told))}</p>'
 
 
 def _stage(number: int, shown: Film) -> str:

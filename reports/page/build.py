@@ -36,6 +36,7 @@ from reports.formatting import LEAST, moment, number, part_of, percent, share, s
 from reports.page import plots
 from reports.versions import version
 from scenarios import plugged
+from scenarios.shrinking.advice import in_words
 from scenarios.sweep.store import Store, read_json
 from sim.config import shown
 from sim.plurals import counted
@@ -120,8 +121,8 @@ def _causes(found: triage.Triage, store: Store) -> Iterator[Block]:
     yield Heading("Failures and their causes", name="causes")
     yield Text(
         f"Highwater {found.looked}. The cause of a failure is the one rule or setting whose change alone, with the "
-        "same plan of faults, cures it. One run of each cause, shrunk to what the failure needs, is told in sentences, "
-        "under what prevents it: a setting, or the releases that have the repair."
+        "same plan of faults, prevents it. Under each cause one run, shrunk to what the failure needs, is told in "
+        "sentences."
     )
     kinds = [*sentences.LOSSES, *sorted(bucket.kind for bucket in found.buckets)]
     buckets = sorted(found.buckets, key=lambda one: (not one.inside, kinds.index(one.kind), release_order(one.mode)))
@@ -137,8 +138,7 @@ def _causes(found: triage.Triage, store: Store) -> Iterator[Block]:
             yield Fold(
                 _cause(found, bucket),
                 list(_told(found, bucket, store, number, several=several)),
-                more=f", {'all of these' if bucket.count == count else part_of(bucket.count, count)}"
-                + (f"; {bucket.bug} ({bucket.ticket})" if bucket.bug else ""),
+                more=f"; {'all of these' if bucket.count == count else part_of(bucket.count, count)}",
                 name=f"cause-{number}",
                 is_open=not place,
             )
@@ -158,15 +158,15 @@ def _looked(found: triage.Triage, kind: str, buckets: list[Bucket], count: int, 
 
 
 def _cause(found: triage.Triage, bucket: Bucket) -> str:
-    cure = f"cured by {bucket.repair}" if bucket.repair else "cured by no single repair"
-    advice = f": {bucket.advice}" if bucket.repair and bucket.repair != bucket.advice else ""
-    return f"{f'{bucket.scenario}, ' if found.several else ''}{bucket.mode}: {cure}{advice}"
+    cause = f"{triage.bug_of(bucket)}. " if bucket.bug else ""
+    cure = in_words(bucket.repair, bucket.advice) if bucket.repair else "No single rule or setting prevents it"
+    return f"{f'{bucket.scenario}, ' if found.several else ''}{bucket.mode}: {cause}{cure}"
 
 
 def _told(found: triage.Triage, bucket: Bucket, store: Store, number: int, *, several: bool) -> Iterator[Block]:
     """The smallest run of a bucket, as a story and a picture if it was shrunk."""
     if bucket.others:
-        yield Text(f"All of them are also cured by {', '.join(bucket.others)}.")
+        yield Text(f"Each of these prevents all of them, too: {', '.join(bucket.others)}.")
     seed = bucket.smallest.seed
     case, small = found.cases.get(triage.key(bucket)), bucket.small
     if case is None or small is None:
@@ -235,13 +235,12 @@ def _part(name: str, comparison: Comparison, said: str, lowest: int) -> Iterator
     if comparison.pairs:
         yield Heading(f"{'Modes' if comparison.by == 'mode' else 'Values'} in pairs, on the same seeds", level=3)
         yield Text(
-            "The same seed gives both the same plan of faults. p is the probability that chance alone splits the seeds "
-            "that fail in only one of the two at least this unevenly (exact McNemar test): above 0.05, they may not "
-            "differ at all; of twenty such p, chance alone brings one below it."
+            "The same seed gives both the same plan of faults. p: how often so uneven a split would occur if the two "
+            "did not differ (exact McNemar test). Below 0.05 counts; one comparison in twenty gets there by chance."
         )
     for place, pair in enumerate(comparison.pairs):
         equal = part_of(pair.equal_faults, pair.n)
-        title = f"{pair.a} and {pair.b}, {pair.n:,} common seeds; equal faults took effect in {equal}"
+        title = f"{pair.a} and {pair.b} on {pair.n:,} common seeds; in {equal} exactly the same faults struck in both"
         yield Fold(title, _pair(pair), is_open=not place)
 
 
@@ -282,8 +281,8 @@ def _runs(groups: list[Group]) -> Table:
         ("all that count", *(f"{group.runs:,}" for group in groups)),
         ("tolerated", *(share(group.runs_inside, group.runs) if group.runs else "-" for group in groups)),
         ("stalled: an operator has to act", *(f"{group.stalled:,}" for group in groups)),
-        ("vacuous: too little happened", *(f"{group.vacuous:,}" for group in groups)),
-        ("exhausted: used up a budget", *(f"{group.exhausted:,}" for group in groups)),
+        ("vacuous: nothing worth judging happened", *(f"{group.vacuous:,}" for group in groups)),
+        ("exhausted: stopped at the event limit", *(f"{group.exhausted:,}" for group in groups)),
         ("errors, which do not count", *(f"{group.errors:,}" for group in groups)),
     ]
     # No measure, if a group has no run that ended.
@@ -312,11 +311,11 @@ def _pair(pair: Pair) -> list[Block]:
     means = []
     for one in pair.availability:
         measure, (mean_a, mean_b) = sentences.measured(one.measure, [one.mean_a, one.mean_b])
-        bounds = [] if one.low is None or one.high is None else [one.low, one.high]
-        mean, *ends = sentences.measured(one.measure, [one.mean, *bounds], "+")[1]
+        bounds = [] if one.low is None or one.high is None else [-one.high, -one.low]
+        mean, *ends = sentences.measured(one.measure, [-one.mean, *bounds], "+")[1]
         means.append((measure, mean_a, mean_b, f"{mean} ({' to '.join(ends)})" if ends else mean))
     columns = ["mean of a run", pair.a, pair.b, "difference (95 % interval)"]
-    more = f"Means of a run, and how much more it is with {pair.a} than with {pair.b}."
+    more = f"Means of a run, and their difference: {pair.b} minus {pair.a}."
     return [
         Table(headers, kinds, headers[1:], "Seeds by which of the two violates it, inside or outside the promise."),
         Table(columns, means, columns[1:], more),
@@ -332,8 +331,8 @@ def _about(name: str, title: str, maps: list[Map], comparisons: list[Comparison]
     yield Heading(f"{title}: guarantee map", name=name)
     yield Text(
         "Each cell counts runs: kept (nothing violated), violated inside the promise, or violated only outside it. "
-        "Where all of n runs kept everything, the upper bound of the rate stands beside it. A run counts in the row of "
-        "each of its kinds of fault, so a row does not name a cause."
+        "Where all of n runs kept everything, the upper bound of the rate stands beside it. A run with "
+        "three kinds of fault counts in three rows: coincidence, not cause."
     )
     tables = [
         Table(

@@ -37,6 +37,25 @@ def advice(repairs: Iterable[Repair], mode: Mode) -> str:
     return f"{found} ({release})" if release == NO_RELEASE_YET else f"{found}, or {release}"
 
 
+def in_words(repair: str, found: str) -> str:
+    """Advice as sentences.
+
+    Args:
+        repair: the repair that identifies the bug, ``NAME=VALUE``.
+        found: what `advice` answers for it and the settings beside it.
+    """
+    settings, _, release = found.partition(f" ({NO_RELEASE_YET})")[0].partition(", or Kafka ")
+    if found == NO_RELEASE_YET:
+        return f"Unfixed in every release (rule {repair})"
+    if found.endswith(f"({NO_RELEASE_YET})"):
+        return f"{settings} prevents it. So would rule {repair}, which no release has"
+    if release:
+        return f"{settings} prevents it; Kafka {release} has the repair (rule {repair})"
+    if found.startswith("Kafka "):
+        return f"Repaired in {found} (rule {repair})"
+    return f"{found} prevents it"
+
+
 def of_mode(mode: Mode) -> str:
     """The release of a mode, in the same words."""
     return NO_RELEASE_YET if mode.release == NO_RELEASE else f"Kafka {mode.release}"

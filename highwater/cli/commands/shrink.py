@@ -42,8 +42,8 @@ class Options(ShrinkRequest):
 def command(ui: Ui, asked: Options) -> None:
     """Shrink a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
-    Leaves out faults, batches, settings and brokers, and rounds times, as long as the same kind of violation stays on
-    the same side of the promise, cured by the same single repairs. What is left is written as replay writes it.
+    Removes faults, batches, settings and brokers that are not needed, and rounds times, while the run still fails for
+    the same reason (same violation, same repairs). What is left is written as replay writes it.
     """
     from reports.evidence import shrunk_run
 

@@ -82,7 +82,7 @@ class Options(SweepRequest):
         ),
     ] = None
     no_reuse: Annotated[
-        bool, Option(before="reuse", help="Run each seed in each mode, even if it cannot differ from an earlier mode.")
+        bool, Option(before="reuse", help="Do not copy rows between modes whose runs cannot differ.")
     ] = False
     mixed_builds: Annotated[
         bool, Option(before="rules", help="Allow Spark workers with another build (plain or compiled).")

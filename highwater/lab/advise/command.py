@@ -368,8 +368,8 @@ def _table(outcome: Outcome) -> Iterator[Block]:
     caption = f"{counted(outcome.seeds, 'seed')}, each with every change in every release"
     yield Table(headers, figures, headers[2:], caption)
     yield Text(
-        "lose: seeds on which acknowledged records are lost. saved: those that only the present settings lose; cost: "
-        "those that only the changed ones lose (p: McNemar). Releases in one row agree on every seed."
+        "lose: seeds that lose acknowledged records. saved: seeds that do so only with your settings; cost: only with "
+        "the change (p: McNemar). Releases in one row agree on every seed."
     )
     headers = ["change", "release", "no leader", "refused"]
     costs = [
@@ -377,7 +377,7 @@ def _table(outcome: Outcome) -> Iterator[Block]:
         for row in rows(outcome, lambda cell: (cell.leaderless_ms, cell.window_ms, cell.refused, cell.acked))
     ]
     yield Table(headers, costs, headers[2:], "What they cost while nothing is lost")
-    yield Text("no leader: share of the time. refused: batches that met a too small ISR, per acknowledged batch.")
+    yield Text("no leader: share of the time. refused: NOT_ENOUGH_REPLICAS per 100 acknowledged batches.")
     yield Heading("Prices that the table does not show")
     for name, change in changes.items():
         if costly := price(outcome, change):

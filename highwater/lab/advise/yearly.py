@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import takewhile
-from math import sqrt
+from math import ceil, log, sqrt
 from typing import Final
 
 from highwater.lab.advise import incidents
@@ -87,11 +87,13 @@ class Estimate:
     Attributes:
         tallies: the strata, in order of incidents a year.
         larger_a_year: incidents a year with more faults than were simulated: at most all of them lose records.
+        run_s: seconds that an incident took, on average.
     """
 
     exposed: Exposure
     tallies: Sequence[Tally]
     larger_a_year: float
+    run_s: float = 0.0
 
     @cached_property
     def losses_a_year(self) -> tuple[float, float, float]:
@@ -158,8 +160,8 @@ def waves(
             pieces = takewhile(lambda _: time.monotonic() < until_s, pieces)
         for (_, place, *_), counts in campaign.run(pieces, ahead=1 if runs is None else AHEAD):
             tallies[place].add(*counts)
-        yield Estimate(exposed, tallies, larger_a_year)
         done, now_s = sum(tally.runs for tally in tallies), time.monotonic()
+        yield Estimate(exposed, tallies, larger_a_year, (now_s - begin_s) / max(done, 1))
         if runs is not None or now_s >= until_s:
             return
         more = min(done, int(SPARE * (until_s - now_s) * done / (now_s - begin_s)))
@@ -243,13 +245,56 @@ def left_out(estimate: Estimate) -> list[str]:
     return [f"{name}: 0 a year ({rates.sources[name]})" for name, rate in rates.a_year.items() if not rate]
 
 
+USEFUL: Final = 3.0
+"""A figure is useful whose upper end is at most so many times its lower one."""
+BOUND: Final = 0.1
+"""Losses a year, at most, that an upper bound without any loss has to exclude to be useful."""
+
+
+def _useful(estimate: Estimate) -> Iterator[str]:
+    """How many incidents, and how long, a useful figure takes; nothing if it is useful. The logarithm of the interval's
+    width falls with the square root of the lost runs, and a bound without any with the number of runs.
+    """
+    found, low, high = estimate.losses_a_year
+    floor = estimate.larger_a_year
+    if found and low * USEFUL >= high - floor:
+        return
+    if found:
+        width = log((high - floor) / low) if low else log(high / found) * 2
+        times, useful = max(2.0, (width / log(USEFUL)) ** 2), f"narrow the interval to a factor of {USEFUL:g}"
+    elif high <= BOUND:
+        return
+    else:
+        times = max(2.0, (high - floor) / max(BOUND - floor, BOUND / 10))
+        useful = f"show a bound of {decimal(floor + (high - floor) / times)} a year if none of them loses one"
+    runs = ceil_to_two(estimate.runs * times)
+    seconds = runs * estimate.run_s
+    yield f"Too few to be useful: --incidents {runs} (some {_about(seconds)} with one process) would {useful}"
+
+
+def ceil_to_two(value: float) -> int:
+    """Round up to two significant digits."""
+    unit = int(10 ** max(0, len(str(int(value))) - 2))
+    return ceil(value / unit) * unit
+
+
+def _about(seconds: float) -> str:
+    """A duration in words."""
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= 1.5 * size:
+            return counted(round(seconds / size), unit)
+    return "minute" if seconds > 30 else "half a minute"
+
+
 def answer(estimate: Estimate) -> list[str]:
     """The figure with its interval, and which strata decide it, in sentences."""
     value, low, high = map(decimal, estimate.losses_a_year)
     lines = [
         f"A partition loses acknowledged records {value} times a year (95 %: {low} to {high})"
         if estimate.losses_a_year[0]
-        else f"No incident loses acknowledged records: a partition loses some at most {high} times a year (95 %)"
+        else f"None of {estimate.runs:,} incidents lost a record: a partition loses some at most {high} times a year "
+        "(95 %)",
+        *_useful(estimate),
     ]
     if estimate.dominating is not None:
         name = estimate.dominating.stratum.name
@@ -273,7 +318,7 @@ def answer(estimate: Estimate) -> list[str]:
         )
     stalled = sum(one.stalled for one in estimate.tallies)
     if stalled:
-        lines.append(f"In {stalled:,} of {estimate.runs:,} simulated incidents, the partition waits for an operator")
+        lines.append(f"{stalled:,} of {estimate.runs:,} simulated incidents leave no leader until an operator acts")
     exhausted = sum(one.exhausted for one in estimate.tallies)
     if exhausted:
         lines.append(

@@ -80,7 +80,7 @@ def read(path: Path) -> tuple[ClusterImage, Notes]:
             f"{path}: {counted(len(without), 'topic')} without the line that has PartitionCount and Configs (the first "
             f"in line {without[0].line}): which of their partitions are missing, and their settings, is unknown"
         )
-    notes.note("one moment: how partitions came into their state, and which brokers are fenced, is unknown")
+    notes.note("a snapshot without history: fenced brokers and past risks cannot be seen; the metadata log shows them")
     if not has_elr:
         notes.note("no ELR is shown: the cluster is older than 4.0, or its description was shortened")
     return image, notes

@@ -76,9 +76,11 @@ def summary(audit: Audit) -> list[str]:
             f"Metadata log from {begin} to record {image.next_offset - 1} ({when(image.time_ms)} UTC), "
             f"{counted(audit.batches, 'batch', 'batches')}.",
         )
-    known = "the newest one: a description does not show it" if audit.is_moment else "as its metadata.version says"
-    how = f"{known}; --release names another" if audit.recognised else "as asked for"
-    lines.append(f"Rules of Kafka {audit.release} ({how}), mode {audit.mode.name}.")
+    known = (
+        "since the text names no release: give yours" if audit.is_moment else "as its metadata.version says: another"
+    )
+    how = f"{known} with --release" if audit.recognised else "as you asked"
+    lines.append(f"Judged as Kafka {audit.release} (mode {audit.mode.name}), {how}.")
     return lines
 
 
@@ -151,8 +153,11 @@ def explained(audit: Audit) -> list[str]:
     total = sum(counts[word] for word in ("one event", "several events", "no event"))
     if not total:
         return []
-    known = f"{counts['one event']} explained by one event, {counts['several events']} by one of several"
-    lines = [f"{counted(total, 'record')} of partitions: {known}, {counts['no event']} by none."]
+    writes = f"such as Kafka {audit.release} writes"
+    if strange := counts["no event"]:
+        lines = [f"{total - strange} of {counted(total, 'partition record')} are {writes}; {strange} are not."]
+    else:
+        lines = [f"All {total} partition records are {writes}." if total > 1 else f"The partition record is {writes}."]
     if counts["known bug"]:
         lines.append(f"{counted(counts['known bug'], 'record')} would differ without a known bug.")
     return lines

@@ -17,6 +17,7 @@ from highwater.option import Option
 from highwater.requests import AsJson
 from highwater.values import duration
 from sim import exit_codes
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -45,7 +46,8 @@ class Options(HuntRequest):
 @takes(Options)
 @click.pass_obj
 def command(ui: Ui, asked: Options) -> int:
-    """Hunt for failures in the mode of a release: run random scenarios, shrink what fails, and act out what is new.
+    """Hunt for failures in the mode of a release: run random scenarios, shrink failures, drop known ones,
+    and replay the rest on real brokers.
 
     It may be killed at any moment; the same command goes on. Known findings are recognised and counted. What is new is
     written to DIR/findings, and run on real brokers if Kafka is here. Of a build, classes are compared with the mode
@@ -65,4 +67,14 @@ def command(ui: Ui, asked: Options) -> int:
         ui.warn("interrupted; the same command goes on")
         return exit_codes.INTERRUPTED
     differs = any(one["differ"] for one in hunt.state.oracle)
-    return exit_codes.UNEXPECTED if new_causes(hunt.state) or defects(hunt.state) or differs else exit_codes.EXPECTED
+    news = new_causes(hunt.state)
+    code = exit_codes.UNEXPECTED if news or defects(hunt.state) or differs else exit_codes.EXPECTED
+    if not asked.as_json:
+        ui.verdict(_verdict(len(news), code), code)
+    return code
+
+
+def _verdict(news: int, code: int) -> str:
+    if code == exit_codes.EXPECTED:
+        return "nothing new was found"
+    return f"{counted(news, 'new cause')} of failures" if news else "a control arm failed, or classes differ"

@@ -32,6 +32,7 @@ def command(ui: Ui, asked: ReviewRequest) -> int:
         ui.line(line)
     folder = Path(asked.output)
     ui.line(f"written to {folder / page.MARKDOWN} and {folder / page.HTML}")
-    if found.is_worse:
-        return exit_codes.UNEXPECTED
-    return exit_codes.INCONCLUSIVE if found.verdict in (UNPROVEN, UNTESTED) else exit_codes.EXPECTED
+    code = exit_codes.INCONCLUSIVE if found.verdict in (UNPROVEN, UNTESTED) else exit_codes.EXPECTED
+    code = exit_codes.UNEXPECTED if found.is_worse else code
+    ui.verdict(found.verdict, code)
+    return code

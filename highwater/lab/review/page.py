@@ -24,7 +24,7 @@ from reports.analysis.sentences import LOSSES, MEASURES
 from reports.document.blocks import Commands, Document, Heading, Items, Table, Text
 from reports.document.markdown import to_markdown
 from reports.document.page import to_html
-from reports.formatting import number, share
+from reports.formatting import number
 from reports.versions import version
 from scenarios import own_files
 from sim.plurals import counted
@@ -174,11 +174,11 @@ def _names(stories: Iterable[StoryEnd]) -> str:
 
 def _extent(review: Review) -> Iterator[str]:
     """How often the proposal had an effect, and what was not tried."""
-    changed = share(sum(one.changed for one in review.swept), review.seeds, " of the seeds")
-    touched = share(sum(one.touched for one in review.swept), review.seeds)
+    changed = sum(one.changed for one in review.swept)
+    touched = sum(one.touched for one in review.swept)
     yield (
-        f"In random scenarios, the modes have different histories on {changed}. A rule was queried where the modes act "
-        f"differently on {touched}."
+        f"In random scenarios, the changed rules mattered on {touched:,} of {review.seeds:,} seeds, and changed what "
+        f"happened on {changed:,}; the other runs are identical."
     )
     if review.skipped:
         yield f"Not everything was tried: see {TESTED!r}."
@@ -246,7 +246,7 @@ def _availability_costs(review: Review) -> Iterator[str]:
         yield f"{mode} gains availability in {sentences.joined(sorted(better), 'and')}."
     if review.waits.is_sure:
         waits = counted(review.waits.only_mode, "seed")
-        yield f"Only with {mode} the partition waits for an operator at the end: on {waits}."
+        yield f"Only with {mode} the partition ends without a leader until an operator acts: on {waits}."
     if not largest and not better:
         rest = " before the end" if review.waits.is_sure else ""
         yield f"No measure of availability{rest} differs beyond chance."
@@ -254,7 +254,7 @@ def _availability_costs(review: Review) -> Iterator[str]:
 
 def _rules(review: Review) -> Iterator[Block]:
     yield Heading("What is proposed")
-    yield Text(f"{review.mode.summary[:1].upper()}{review.mode.summary[1:]}.")
+    yield Text(f"{review.mode.summary}.")
     rows = [
         (name, before, after, re.split(r"(?:; [a-z0-9-]+)?: |[.] ", RULES[name].meaning)[0], RULES[name].source)
         for name, before, after in review.rules
@@ -420,7 +420,7 @@ def _liveness(review: Review) -> Iterator[Block]:
     for one in review.swept:
         sides = one.groups[base], one.groups[mode]
         if any(side.stalled for side in sides):
-            rows.append((one.name, "stalled (waits for an operator)", *(side.stalled for side in sides)))
+            rows.append((one.name, "stalled (an operator has to act)", *(side.stalled for side in sides)))
         for kind in LIVENESS:
             counts = [sum(rate.k for rate in side.rates if rate.kind == kind) for side in sides]
             if any(counts):
@@ -471,7 +471,7 @@ def _tested(review: Review) -> Iterator[Block]:
     names = [name for name, *_ in review.rules]
     every = [*review.swept, *review.moved]
     rows = [(one.name, one.pair.n, *(one.effects[name] for name in names)) for one in every]
-    yield Text("Runs in which a rule was queried where the modes act differently:")
+    yield Text("Runs in which the rule decided otherwise than the base would have:")
     yield Table(["scenario", f"runs of {review.base.name}", *names], rows)
     never = [name for name in names if not any(one.effects[name] for one in every)]
     if never:

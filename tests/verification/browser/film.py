@@ -83,7 +83,7 @@ def _marks(browser: Browser) -> Iterator[str]:
         yield "a violation's cause is not before it"
     if not browser.ask("document.querySelector('#stage-0 .alarm').textContent"):
         yield "a violation is not shown at its step"
-    if browser.ask("document.querySelectorAll('.stage').length") > 1 and "First difference" not in browser.ask(
+    if browser.ask("document.querySelectorAll('.stage').length") > 1 and "on the runs differ" not in browser.ask(
         "document.querySelector('.difference-note').textContent"
     ):
         yield "the first difference is not named"

@@ -242,7 +242,7 @@ def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review)
     assert said[0].endswith(
         "keeps its promise where kip279 does, and leaves a partition waiting for an operator more often."
     )
-    assert said[-3].endswith("the partition waits for an operator at the end: on 7 seeds.")
+    assert said[-3].endswith("the partition ends without a leader until an operator acts: on 7 seeds.")
     assert said[-2] == "No measure of availability before the end differs beyond chance."
     harmless = replace(waiting, swept=[replace(calm, stalled=Counts(only_mode=1, only_base=1))])
     assert harmless.verdict == HARMLESS
