@@ -68,7 +68,7 @@ def test_the_story_says_how_in_words_that_the_trace_bears_out(bug: Bug) -> None:
     for sentence in story:
         if sentence.line:
             assert observed.observations[sentence.line - narrative.FIRST_LINE].at_us == sentence.at_us
-    assert [sentence.text for sentence in story if sentence.text.startswith(f"{bug.kind}: ")]
+    assert [sentence.text for sentence in story if sentence.text.endswith(f" ({bug.kind}).")]
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)

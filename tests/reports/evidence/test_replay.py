@@ -82,7 +82,7 @@ def test_written_files_agree_with_the_run(highwater: Callable[..., Call], here: 
 def test_the_history_tells_steps_and_violations(highwater: Callable[..., Call], here: Path) -> None:
     highwater(*CANARY)
     history = (here / "store/canary/seeds/0-hw/history.txt").read_text()
-    assert history.startswith("canary, mode hw, seed 0: violation")
+    assert history.startswith("canary, mode hw, seed 0: acknowledged record LOST")
     assert "broker 2   elected      leader_epoch=1" in history
     assert "*** VIOLATION committed-loss (inside the promise): " in history
 

@@ -186,10 +186,13 @@ def test_buckets_of_several_scenarios_are_told_with_theirs(
     assert re.search(r"scenario +mode +kind .*\npower +hw +divergence .*\nchaos +hw +divergence ", told)
     assert "\nchaos, hw, divergence, follower_truncation=leader-epoch" in told
     text = Page(page(Store(swept), both)).text
-    assert re.search(r"divergence, inside the promise\s.*\s+power, hw: cured by follower_truncation=leader-epoch", text)
-    assert re.search(r"\s+chaos, hw: cured by follower_truncation=leader-epoch", text)
+    cause = (
+        r"hw: truncation to the high watermark \(KAFKA-1211, KIP-101\). .* \(rule follower_truncation=leader-epoch\)"
+    )
+    assert re.search(rf"divergence, inside the promise\s.*\s+power, {cause}", text)
+    assert re.search(rf"\s+chaos, {cause}", text)
     alone = Page(page(Store(swept), replace(both, buckets=(one,)))).text
-    assert re.search(r"\s+hw: cured by follower_truncation=leader-epoch", alone)
+    assert re.search(rf"\s+{cause}", alone)
 
 
 @pytest.mark.parametrize("kind", ["duplicate", "comitted-loss"])

@@ -70,8 +70,8 @@ def test_a_report_of_buckets_draws_the_smallest(reported: Callable[..., Page], s
         part.index(one) for one in ("<h3>", "<h4>", ">what happened</th>", "<summary>Picture of this run</summary>")
     ]
     assert places == sorted(places)
-    assert re.search(r'<th scope="row">\d+\.\d{6} s</th><td>[A-Z]', part)
-    assert re.search(r"</h4>, (all of these|\d of \d)", part)
+    assert re.search(r'<th scope="row">\d+\.\d{3} s</th><td>[A-Z]', part)
+    assert re.search(r"</h4>; (all of these|\d of \d)", part)
     assert "highwater explain " in part
     assert "%" not in Page(part).text
 

@@ -107,7 +107,7 @@ BUGS: Final = (
         r"^The process of broker 2 is killed",
         (
             r"^Broker 3 follows broker 2 .* \(follower_truncation=high-watermark\), and drops record 0, which had",
-            r"^Broker 3 is elected leader in leader epoch 2; .* broker 3 lacks record 0",
+            r"^The controller elects broker 3 leader in leader epoch 2; .* broker 3 lacks record 0",
         ),
     ),
     Bug(
@@ -119,7 +119,7 @@ BUGS: Final = (
         _of("KAFKA-1211, KIP-101"),
         r"^The end of the log of broker 2 becomes unreadable",
         (
-            r"^Broker 2 is elected leader in leader epoch 1",
+            r"^The controller elects broker 2 leader in leader epoch 1",
             r"^The end of the log of broker 2 becomes unreadable: records 5, 32 and 48 had been there, and are gone\.$",
             r"^Broker 1 follows broker 2 .* truncates nothing \(follower_truncation=high-watermark\), and keeps",
         ),
@@ -147,7 +147,7 @@ BUGS: Final = (
         r"^The process of broker 2 is killed",
         (
             r"^The machine of broker 2 loses power; record 1 had not been flushed to disk, and is gone\.$",
-            r"^Broker 1 is elected leader in leader epoch 3",
+            r"^The controller elects broker 1 leader in leader epoch 3",
             r"^Broker 2 follows broker 1 .* \(follower_truncation=leader-epoch\), and keeps record 2 at offset 1",
         ),
     ),
@@ -162,7 +162,7 @@ BUGS: Final = (
         (
             r"^The ISR becomes \[1, 2, 3\]; broker 1 lacks record 0, .* \(isr_join=high-watermark\)\.$",
             r"^The process of broker 2 is killed",
-            r"^Broker 1 is elected leader in leader epoch 2; .* broker 1 lacks record 0",
+            r"^The controller elects broker 1 leader in leader epoch 2; .* broker 1 lacks record 0",
         ),
     ),
     Bug(
@@ -172,10 +172,10 @@ BUGS: Final = (
         1242,
         "divergence",
         _of("KAFKA-7164"),
-        r"^The process of broker 3 stands still\.$",
+        r"^Broker 3 is paused",
         (
-            r"^The process of broker 3 stands still\.$",
-            r"^Broker 2 is elected leader in leader epoch 3; .* broker 2 lacks record 0",
+            r"^Broker 3 is paused",
+            r"^The controller elects broker 2 leader in leader epoch 3; .* broker 2 lacks record 0",
             r"^Broker 3 follows broker 2 in leader epoch 3 without .* \(fetcher_restart=leader-id-changed\), and keeps",
         ),
     ),
@@ -199,12 +199,12 @@ BUGS: Final = (
         1,
         "consumer-skip",
         _of("KAFKA-7747, KIP-320"),
-        r"^The process of broker 2 stands still\.$",
+        r"^Broker 2 is paused",
         (
-            r"^The consumer is shown record 0 at offset 0 by the leader of epoch 0\.$",
+            r"^The consumer reads record 0 at offset 0 from the leader of epoch 0\.$",
             r"^The machine of broker 2 loses power; record 0 had not been flushed to disk, and is gone\.$",
-            r"^The consumer continues at offset 1 \(consumer_validation=no\), and is shown .* leader of epoch 4\.$",
-            r"^consumer-skip: consumer 1002 passed 1 record unseen, the first record 1 at offset 0\.$",
+            r"^The consumer continues at offset 1 \(consumer_validation=no\), and reads .* leader of epoch 4\.$",
+            r"^Consumer 1002 passed 1 record unseen, the first record 1 at offset 0 \(consumer-skip\)\.$",
         ),
     ),
     Bug(
@@ -216,11 +216,11 @@ BUGS: Final = (
         _of("KAFKA-13916, KIP-841"),
         r"^The process of broker 2 is killed",
         (
-            r"^Broker 2 is elected leader in leader epoch 1; the ISR becomes \[2, 3\]\.$",
+            r"^The controller elects broker 2 leader in leader epoch 1; the ISR becomes \[2, 3\]\.$",
             r"^The session of broker 1 ends\.$",
             r"^The ISR becomes \[1, 2, 3\]; the session of broker 1 has ended \(isr_eligibility=any\)\.$",
             r"^The machine of broker 1 loses power; record 0 had not been flushed to disk, and is gone\.$",
-            r"^Broker 1 is elected leader in leader epoch 2; .* broker 1 lacks record 0, acknowledged before\.$",
+            r"^The controller elects broker 1 leader in leader epoch 2; .* broker 1 lacks record 0, acknowledged",
         ),
         rules={"isr_eligibility": "any"},
     ),
@@ -233,11 +233,11 @@ BUGS: Final = (
         _of("KAFKA-14139, KIP-903"),
         r"^The process of broker 1 is killed",
         (
-            r"^The link from broker 1 to the control plane takes 5\.000000 s longer\.$",
+            r"^The link from broker 1 to the control plane takes 5\.000 s longer\.$",
             r"^Broker 2 shuts down in a controlled way\.$",
             r"^The disk of broker 2 is replaced by an empty one; record 0 had been on it, and is gone\.$",
             r"^The ISR becomes \[1, 2\]; broker 2 lacks record 0, .* has restarted since .* \(isr_eligibility=any\)\.$",
-            r"^Broker 2 is elected leader in leader epoch 2; .* broker 2 lacks record 0, acknowledged before\.$",
+            r"^The controller elects broker 2 leader in leader epoch 2; .* broker 2 lacks record 0, acknowledged",
         ),
         not_by=_of("KAFKA-13916, KIP-841"),
         plan=Plan(
@@ -268,7 +268,7 @@ BUGS: Final = (
         (
             r"^The machine of broker 3 loses power; record 0 had not been flushed to disk, and is gone\.$",
             r"the ISR becomes \[3\]",
-            r"^Broker 3 is elected leader in leader epoch \d+; broker 3 lacks record 0",
+            r"^The controller elects broker 3 leader in leader epoch \d+; broker 3 lacks record 0",
         ),
         inside=False,
         given={
@@ -288,7 +288,7 @@ BUGS: Final = (
         (
             r"the ISR becomes \[3\]; the ELR becomes \[1\]\.$",
             r"\(acks=all, min\.insync\.replicas=1 for now\); the ISR is \[3\]",
-            r"^Broker 1 is elected leader in leader epoch 3; .* broker 1 lacks record 0, acknowledged before",
+            r"^The controller elects broker 1 leader in leader epoch 3; .* broker 1 lacks record 0, acknowledged",
         ),
         rules={"min_isr_change": "keeps-elr"},
     ),

@@ -184,7 +184,7 @@ def test_a_description_shows_one_moment(tmp_path: Path) -> None:
         "orders-1": ["elr-outside-assignment", "nobody-can-lead"]
     }
     assert found.image.elr_enabled
-    assert "the newest one: a description does not show it" in " ".join(summary(found))
+    assert "since the text names no release" in " ".join(summary(found))
     assert list(found.image.partitions) == sorted(found.image.partitions, key=found.image.order)
     file.write_text(DESCRIPTION.replace("Leader: 1", "Leader: one"))
     with pytest.raises(InputError, match="line 2: no description of a topic or partition: 'one' is no number"):
