@@ -299,7 +299,10 @@ class ClusterRequest:
     release: Annotated[
         str | None,
         Option(
-            metavar="R", before="strict", help="Kafka's release, such as 3.9: picks the mode, and its own defaults."
+            metavar="R",
+            completes="releases",
+            before="strict",
+            help="Kafka's release, such as 3.9: picks the mode, and its own defaults.",
         ),
     ] = None
 

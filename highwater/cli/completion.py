@@ -1,54 +1,108 @@
-"""Words that a shell completes: names of modes, scenarios, rules, settings, and kinds of fault and violation."""
+"""The index of words that a shell completes (`highwater.cli.completing`).
+
+It has the options of each command, and names of modes, scenarios, rules with values, settings with values, releases,
+and kinds of fault and violation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from click.shell_completion import CompletionItem
+import click
+
+from highwater.cli import completing
 
 if TYPE_CHECKING:
-    import click
+    from collections.abc import Mapping
 
 
-def of(what: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """The completion of a word, or of the last one of words that are joined by commas."""
+def of(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Mark a parameter whose value is one of these words, as click's `shell_complete`."""
 
-    def complete(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
-        before, comma, last = begun.rpartition(",")
-        files = [CompletionItem(begun, type="file")] if what == "scenarios" else []  # In place of a name, or a folder.
-        words = [f"{before}{comma}{word}" for word in _words(what, last) if word.startswith(last)]
-        return [*map(CompletionItem, words), *files]
+    def complete(_ctx: click.Context, _param: click.Parameter, _begun: str) -> list[str]:
+        return []
 
+    complete.__doc__ = what
     return complete
 
 
-def _words(what: str, begun: str) -> Iterable[str]:
-    if what == "modes":
-        from sim.protocol.modes import MODES
+def index(group: click.Group) -> Mapping[str, Any]:
+    """The index of a command line, kept for the next time if that is possible."""
+    made = {"commands": _command(group, click.Context(group)), "words": _words(), "values": _values()}
+    _keep(made)
+    return made
 
-        return MODES
-    if what == "scenarios":
-        from scenarios.format import catalogue
 
-        return catalogue.names()
-    if what == "faults":
-        from faults.kinds.registry import KINDS
+def _keep(made: Mapping[str, Any]) -> None:
+    from contextlib import suppress
 
-        return KINDS
-    if what == "kinds":
-        from sim.checkers.registry import FINDINGS
+    from scenarios.own_files import json_start, replace
+    from scenarios.sweep.java import cache_folder
+    from sim.errors import UserError
 
-        return FINDINGS
-    if what == "settings":
-        from sim.config import KEYS
+    text = json.dumps({"schema_version": 1, "state": completing.state(), "index": made})
+    with suppress(UserError, OSError):
+        replace(cache_folder() / completing.NAME, text.encode(), json_start("state"))
 
-        return (f"{key}=" for key in KEYS)
+
+def _command(command: click.Command, context: click.Context) -> dict[str, Any]:
+    """A command's options with what they take (None: nothing), its arguments, and its own commands."""
+    options: dict[str, Any] = {}
+    arguments = []
+    for param in command.get_params(context):
+        if isinstance(param, click.Argument):
+            arguments.append(_takes(param))
+        elif isinstance(param, click.Option) and not param.hidden:
+            options |= {name: None if param.is_flag else _takes(param) for name in (*param.opts, *param.secondary_opts)}
+    commands = {}
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found is not None and not found.hidden:
+                commands[name] = _command(found, click.Context(found))
+    return {"options": options, "arguments": arguments, "commands": commands}
+
+
+def _takes(param: click.Parameter) -> Any:
+    if isinstance(param.type, click.Choice):
+        return [str(choice) for choice in param.type.choices]
+    marked = getattr(param, "_custom_shell_complete", None)
+    if marked is not None:
+        return str(marked.__doc__)
+    metavar = param.metavar or ""
+    if "DIR" in metavar and "FILE" not in metavar:
+        return completing.FOLDER
+    return completing.FILE if isinstance(param.type, click.Path) or "FILE" in metavar else ""
+
+
+def _words() -> dict[str, list[str]]:
+    from faults.kinds.registry import KINDS
+    from scenarios.format import catalogue
+    from scenarios.properties.known import minors
+    from sim.checkers.registry import FINDINGS
+    from sim.config import KEYS
+    from sim.protocol.modes import MODES, NO_RELEASE
     from sim.protocol.rules import RULES
 
-    name, equals, _ = begun.partition("=")
-    return (
-        [f"{name}={value}" for value in RULES[name].values]
-        if equals and name in RULES
-        else [f"{one}=" for one in RULES]
-    )
+    return {
+        "modes": [*MODES],
+        "scenarios": catalogue.names(),
+        "faults": [*KINDS],
+        "kinds": [*FINDINGS],
+        "settings": [f"{key}=" for key in KEYS],
+        "rules": [f"{name}=" for name in RULES],
+        "releases": sorted({*minors(), *(mode.release for mode in MODES.values() if mode.release != NO_RELEASE)}),
+    }
+
+
+def _values() -> dict[str, dict[str, list[str]]]:
+    from sim.config import KEYS
+    from sim.protocol.rules import RULES
+
+    settings = {
+        key: [*spec.choices] or (["true", "false"] if isinstance(spec.default, bool) else [])
+        for key, spec in KEYS.items()
+    }
+    return {"rules": {name: [*spec.values] for name, spec in RULES.items()}, "settings": settings}

@@ -10,7 +10,7 @@ import signal
 import sys
 from types import FrameType
 
-from sim.exit_codes import INTERRUPTED, UNAVAILABLE
+from sim.exit_codes import EXPECTED, INTERRUPTED, UNAVAILABLE
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
@@ -24,6 +24,7 @@ for _number in (signal.SIGINT, signal.SIGTERM):
 
 import threading  # noqa: E402 - signals end the process already
 
+from highwater.cli import completing  # noqa: E402
 from scenarios import memory  # noqa: E402
 
 
@@ -46,6 +47,12 @@ def main() -> int:
     """Run the command line, and return the exit code."""
     sys.unraisablehook = _heed
     threading.excepthook = _heed_thread
+    if request := os.environ.get(completing.REQUEST):
+        index = completing.kept()
+        text = None if index is None else completing.answer(index, request)
+        if text is not None:
+            sys.stdout.write(text)
+            return EXPECTED
     try:
         from highwater.cli import main as cli
 

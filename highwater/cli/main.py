@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 from click.shell_completion import shell_complete
 
+from highwater.cli import completing
 from highwater.cli.console import Ui, to_nowhere
 from highwater.cli.nearby import with_hint
 from highwater.cli.options import SuggestingGroup, forget_plugins, load_installed
@@ -32,8 +33,6 @@ COMMANDS: Final = tuple(name for commands in GROUPS.values() for name in command
 
 _STREAMS: Final[Mapping[str, Literal["r", "w"]]] = {"stdin": "r", "stdout": "w", "stderr": "w"}
 """Signals by number."""
-_COMPLETE: Final = "_HIGHWATER_COMPLETE"
-"""Environment variable by which a shell requests completions."""
 
 EPILOG: Final = """\b
 Exit codes:
@@ -143,13 +142,25 @@ def _is_of_interrupt(error: BaseException) -> bool:
 def _called(ui: Ui, words: Sequence[str]) -> int:
     """Replaces click's ``main``, which takes every broken pipe and end of file for the user's."""
     forget_plugins()
-    if asked := os.environ.get(_COMPLETE):
-        return shell_complete(highwater, {"obj": ui}, "highwater", _COMPLETE, asked)
+    if asked := os.environ.get(completing.REQUEST):
+        return _completed(ui, asked)
     try:
         with highwater.make_context("highwater", [*words], obj=ui) as context:
             return highwater.invoke(context) or exit_codes.EXPECTED
     except click.exceptions.Exit as left:
         return left.exit_code
+
+
+def _completed(ui: Ui, request: str) -> int:
+    """Print what a shell requests for completion, and keep the index from which the next time is quicker."""
+    from highwater.cli import completion
+
+    load_installed()
+    text = completing.answer(completion.index(highwater), request)
+    if text is None:  # The shell's function.
+        return shell_complete(highwater, {"obj": ui}, "highwater", completing.REQUEST, request)
+    sys.stdout.write(text)
+    return exit_codes.EXPECTED
 
 
 def _open_streams() -> None:

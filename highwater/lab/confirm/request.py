@@ -53,7 +53,13 @@ class ConfirmRequest:
 
     scenario: Annotated[str, Argument(completes="scenarios")]
     kafka: Annotated[
-        str, Option(metavar="RELEASE|DIR", required=True, help="A release, or a folder with Kafka's libraries.")
+        str,
+        Option(
+            metavar="RELEASE|DIR",
+            required=True,
+            completes="releases",
+            help="A release, or a folder with Kafka's libraries.",
+        ),
     ]
     mode: Annotated[
         str | None,

@@ -33,7 +33,13 @@ class HuntRequest:
     """A request for a hunt."""
 
     kafka: Annotated[
-        str, Option(metavar="RELEASE|DIR", required=True, help="A release, or a folder with a build's libraries.")
+        str,
+        Option(
+            metavar="RELEASE|DIR",
+            required=True,
+            completes="releases",
+            help="A release, or a folder with a build's libraries.",
+        ),
     ]
     output: Annotated[Path, Option(metavar="DIR", required=True, help="The hunt's folder; it goes on from there.")]
     hidden: Annotated[
