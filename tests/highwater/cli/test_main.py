@@ -211,14 +211,16 @@ def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., 
     assert tried > 20
 
 
-def test_commands_take_json_but_for_those_that_the_first_page_names() -> None:
+def test_commands_take_json_but_for_those_that_the_page_of_commands_names() -> None:
     without = {
         " ".join(words)
         for words, command in every_command()
         if not isinstance(command, click.Group) and not any("--json" in option.opts for option in command.params)
     }
     said = re.search(
-        r"`--json` prints .*?, except for (.*?), which write files", (ROOT / "README.md").read_text(), re.DOTALL
+        r"`--json` prints .*?, except for (.*?), which write files",
+        (ROOT / "highwater" / "README.md").read_text(),
+        re.DOTALL,
     )
     assert said is not None
     assert without == {*re.findall(r"`(.*?)`", said[1])}
