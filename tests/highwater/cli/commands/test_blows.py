@@ -37,7 +37,7 @@ def test_replay_checks_the_digest_of_a_run_with_a_blow(
     call = highwater("replay", output, *LOSS, "--output", tmp_path)
     assert call.code == 0
     assert "digest as expected" in call.out
-    assert f"elr-4.3, seed 98, blow {BLOW}: violation (committed-loss, no-progress)" in call.out
+    assert f"elr-4.3, seed 98, blow {BLOW}: acknowledged record LOST (committed-loss, no-progress)" in call.out
     folder = tmp_path / "seeds" / FOLDER
     again = highwater("run", "--plan", folder / "plan.json")
     assert again.code == 0
