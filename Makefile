@@ -132,7 +132,7 @@ hunt: venv
 	$(BIN)/python -m tests.verification.hunt.copies
 	$(BIN)/python -m tests.verification.hunt.causal
 	$(BIN)/python -m tests.verification.hunt.latencies
-	$(BIN)/highwater zoo hunt --all --seeds 0..30000 --seconds 60s --local 2
+	$(BIN)/highwater zoo hunt --all --seeds 0..30000 --budget 60s --local 2
 
 # Some hours: rows that a sweep takes over from another mode, against those of runs, over eight pairs of modes, twenty changed
 # rules and seventeen values of a plug-in. ROWS= chooses how many (100,000), ONLY=plugins or ONLY=others which, FIRST= a seed,
@@ -152,7 +152,7 @@ claims: build/compiled/done
 marks: build/compiled/done
 	-$(BIN)/highwater zoo hunt --method walks $(HUNTED)
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater zoo hunt --method runs $(HUNTED)
-HUNTED = $(or $(ONLY),--all) --seeds 60000000..65000000 --ranges 5 --seconds $(or $(SECONDS),60)s --format markdown
+HUNTED = $(or $(ONLY),--all) --seeds 60000000..65000000 --ranges 5 --budget $(or $(SECONDS),60)s --format markdown
 
 # Hours: 50,000 runs of drawn scenario files with drawn settings in clusters of any shape, of the compiled build, each in a
 # process of its own. None may end with an error, or take more than 30 s or 500 MB; histories are equal with and without

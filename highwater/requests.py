@@ -82,7 +82,9 @@ Mode = Annotated[str | None, mode_option("Mode; required if there are several.",
 FailedMode = Annotated[
     str | None, mode_option("Mode; required if the sweep or [expect] has several.", "MODE", "scenario")
 ]
-FailedSource = Annotated[str | Path | None, Argument(metavar="DIR|SCENARIO", required=False, completes="scenarios")]
+FailedSource = Annotated[
+    str | Path | None, Argument(metavar="DIR|SCENARIO|PLAN", required=False, completes="scenarios")
+]
 FailedSeed = Annotated[int | None, seed_option("Seed, decimal or 0x; a recorded run has its own.")]
 Partition = Annotated[
     str | None,

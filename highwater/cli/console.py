@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
@@ -22,7 +22,7 @@ from scenarios.redaction import masked
 from sim import exit_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rich.console import Console
     from rich.table import Table
@@ -42,23 +42,30 @@ STYLES: Final = {
 VERDICTS: Final = {exit_codes.EXPECTED: "green", exit_codes.UNEXPECTED: "red"}
 """Exit code -> colour of a verdict; all others are yellow."""
 
-WIDTH_OFF_TERMINAL: Final = 120
-"""Width of tables in files and pipes if COLUMNS is not set."""
 UNLIMITED: Final = 10_000
 WIDTH: Final = 80
-"""Width at which paragraphs are wrapped."""
+"""Width at which paragraphs are wrapped, and of tables: on wider terminals, and in files and pipes."""
 MARKDOWN: Final = "markdown"
+GAP: Final = 2
+"""Blanks between columns."""
 SHORT: Final = 24
 """A column of cells up to this long is not wrapped."""
 
 
 @dataclass
 class Ui:
-    """Printing, and its options: -q, -v and --color."""
+    """Printing, and its options: -q, -v and --color.
+
+    Attributes:
+        errors_as_json: whether errors are one JSON object on stdout, too.
+        has_json: whether an object is there already.
+    """
 
     quiet: bool = False
     verbose: bool = False
     color: str = "auto"
+    errors_as_json: bool = field(default=False, init=False)
+    has_json: bool = field(default=False, init=False)
     _has_begun: bool = field(default=False, init=False)
 
     def line(self, text: str = "", style: str = "") -> None:
@@ -127,16 +134,29 @@ class Ui:
         self.lines(wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
 
     def _table(self, shown: TableBlock) -> None:
+        console = self._console(sys.stdout)
+        for place, part in enumerate(_parts(shown)):
+            if place:
+                self.line()
+            self._print(console, _table(part))
+
+    def _print(self, console: Console, table: Table) -> None:
+        """Print a table without trailing blanks, which a terminal does not show."""
         from rich.console import ConsoleDimensions
 
-        console, table = self._console(sys.stdout), _table(shown)
         needed = console.measure(table, options=console.options.update(max_width=UNLIMITED)).minimum
         # Rather a line that the terminal wraps than a word cut short. (On a dumb one, rich heeds no width alone.)
-        console.size = ConsoleDimensions(max(console.width, needed), console.height)
-        console.print(table)
+        console.size = ConsoleDimensions(max(min(console.width, WIDTH), needed), console.height)
+        if console.is_terminal:
+            console.print(table)
+            return
+        with console.capture() as captured:
+            console.print(table)
+        console.out("\n".join(map(str.rstrip, captured.get().splitlines())), highlight=False)
 
     def json(self, data: object) -> None:
         """Print the result as one JSON object."""
+        self.has_json = True
         text = json.dumps(_masked(data), indent=2, default=str)
         self._console(sys.stdout).out(text, highlight=False)
 
@@ -176,7 +196,7 @@ class Ui:
             file=stream,
             force_terminal=terminal or stream.isatty(),
             color_system="auto" if terminal else None,
-            width=None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_OFF_TERMINAL,
+            width=None if stream.isatty() or "COLUMNS" in os.environ else WIDTH,
             markup=False,
             highlight=False,
             emoji=False,
@@ -203,6 +223,35 @@ def _masked(data: Any) -> Any:
     if isinstance(data, list | tuple):
         return [_masked(value) for value in data]
     return masked(data) if isinstance(data, str) else data
+
+
+def _parts(shown: TableBlock) -> Iterator[TableBlock]:
+    """A table that does not fit `WIDTH` in parts that do, each with the columns that name a row: those before the first
+    number, or the first one.
+    """
+    rows = [(*row, *("" for _ in shown.headers[len(row) :])) for row in shown.rows]
+    widths = [
+        max(len(header), *(len(str(row[place])) for row in rows), 0) if rows else len(header)
+        for place, header in enumerate(shown.headers)
+    ]
+    least = [width if width <= SHORT else len(header) for header, width in zip(shown.headers, widths, strict=True)]
+    names = next((place for place, header in enumerate(shown.headers) if header in shown.numbers), 1) or 1
+    if sum(least) + len(least) * GAP <= WIDTH + GAP or names == len(least):
+        yield shown
+        return
+    of_names = sum(least[:names]) + names * GAP
+    chosen: list[int] = []
+    for place in range(names, len(least)):
+        if chosen and of_names + sum(least[one] + GAP for one in (*chosen, place)) > WIDTH + GAP:
+            yield _columns(shown, rows, [*range(names), *chosen])
+            chosen = []
+        chosen.append(place)
+    yield _columns(shown, rows, [*range(names), *chosen])
+
+
+def _columns(shown: TableBlock, rows: Sequence[tuple[object, ...]], places: Sequence[int]) -> TableBlock:
+    headers = [shown.headers[place] for place in places]
+    return replace(shown, headers=headers, rows=[tuple(row[place] for place in places) for row in rows])
 
 
 def _table(shown: TableBlock) -> Table:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
+ERROR_VERSION: Final = 1
 COMMANDS: Final = tuple(name for commands in GROUPS.values() for name in commands)
 
 _STREAMS: Final[Mapping[str, Literal["r", "w"]]] = {"stdin": "r", "stdout": "w", "stderr": "w"}
@@ -109,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ended(ui: Ui, words: Sequence[str]) -> int:
     """Call a command, report its errors, and return the exit code."""
+    ui.errors_as_json = "--json" in words
     try:
         code = _called(ui, words)
         sys.stdout.flush()
@@ -190,7 +192,10 @@ def _has_no_reader() -> bool:
 
 
 def _refused(ui: Ui, code: int, *problems: str) -> int:
+    """Report problems: on stderr, with --json also as the object on stdout, unless the result is there already."""
     ui.caution(problems)
+    if ui.errors_as_json and not ui.has_json:
+        ui.json({"schema_version": ERROR_VERSION, "problems": problems, "exit_code": code})
     return code
 
 

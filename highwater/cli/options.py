@@ -15,7 +15,7 @@ from highwater.option import Argument, Option, declared
 from sim.errors import InputError, did_you_mean, is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
@@ -97,14 +97,64 @@ _UI_OPTIONS: Final = (
 )
 
 
+HELP_GROUPS: Final[Mapping[str, Sequence[str]]] = {
+    "Which run": (
+        *("--mode", "--all-modes", "--all-scenarios", "--scenario", "--scenarios", "--seed", "--seeds", "--plan"),
+        *("--blow", "--kind", "--partition", "--last-failed", "--against", "--kafka"),
+    ),
+    "Protocol and cluster": (
+        *("--rule", "--set", "--without-fault", "--server-properties", "--release", "--strict", "--keep-cluster"),
+    ),
+    "How long, and where": (
+        *("--budget", "--until", "--local", "--master", "--conf", "--chunks", "--task-seconds", "--mixed-builds"),
+        *("--no-reuse", "--reuse", "--blows", "--most"),
+    ),
+    "Output": (
+        *(
+            "--output",
+            "--format",
+            "--table",
+            "--brief",
+            "--all",
+            "--junit-xml",
+            "--trace",
+            "--show",
+            "--keep",
+            "--json",
+        ),
+        *("--quiet", "--verbose", "--color"),
+    ),
+}
+"""Heading of a help text -> options by their first long names; all others are of the command itself, and come first."""
+FORMER: Final = ("--for", "--seconds", "--time-limit", "--limit")
+"""Former names of --budget, which commands still take."""
+BUDGET: Final = "--budget"
+
+
 class Command(click.Command):
     """A command with -q, -v and --color, that refuses words that are not text, and a repeated option, of which click
-    would keep the last value.
+    would keep the last value. Its help lists options in groups, and -o stands for --output.
     """
 
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__(*args, **given)
+        for param in self.params:
+            if "--output" in param.opts and "-o" not in param.opts:
+                param.opts.insert(0, "-o")
         self.params += _UI_OPTIONS
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options in groups."""
+        headings = {name: heading for heading, names in HELP_GROUPS.items() for name in names}
+        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ("Options", *HELP_GROUPS)}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
+                long = (headings[name] for name in param.opts if name in headings)
+                groups[next(long, "Output" if "--help" in param.opts else "Options")].append(record)
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Check the words before click parses them.
@@ -115,6 +165,7 @@ class Command(click.Command):
         for word in args:
             if not _is_text(word):
                 raise InputError(f"{word!r} is not UTF-8 text")
+        args = self._with_budget(args)
         _, _, given = self.make_parser(ctx).parse_args(list(args))
         single = [one for one in given if isinstance(one, click.Option) and not (one.multiple or one.is_flag)]
         for option in single:
@@ -122,6 +173,17 @@ class Command(click.Command):
                 name = next(name for name in option.opts if name.startswith("--"))
                 raise InputError(f"{name} is given twice, but takes one value")
         return super().parse_args(ctx, args)
+
+    def _with_budget(self, args: list[str]) -> list[str]:
+        """The words with --budget for a former name of it that the command does not have."""
+        names = {name for param in self.params for name in param.opts}
+        if BUDGET not in names:
+            return args
+        former = {name for name in FORMER if name not in names}
+        return [
+            f"{BUDGET}{equals}{value}" if name in former else word
+            for word, (name, equals, value) in ((word, word.partition("=")) for word in args)
+        ]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)

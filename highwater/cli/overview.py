@@ -87,7 +87,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "zoo show": "highwater zoo show join-below-hw",
     "zoo hunt": "highwater zoo hunt join-below-hw --seeds 0..2000",
     "zoo count": "highwater zoo count elr-chaos messages --seeds 0..20",
-    "hunt": "highwater hunt --kafka 4.4.0 --for 8h --output store/hunt",
+    "hunt": "highwater hunt --kafka 4.4.0 --budget 8h --output store/hunt",
     "audit": "highwater audit /var/lib/kafka/__cluster_metadata-0",
     "confirm": "highwater confirm last-replica-standing --kafka 4.1.0",
     "ticket": "highwater ticket reassignment-back --output store/ticket",

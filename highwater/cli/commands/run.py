@@ -59,7 +59,7 @@ class Options(ClusterRequest):
     """The options of the command."""
 
     names: Annotated[
-        Sequence[str], Argument(metavar="[SCENARIO]...", nargs=-1, required=False, completes="scenarios")
+        Sequence[str], Argument(metavar="[SCENARIO|PLAN]...", nargs=-1, required=False, completes="scenarios")
     ] = ()
     plan: Annotated[
         Path | None, plan_option("Run a recorded run, the plan.json of replay, instead of drawing one.")
@@ -95,15 +95,10 @@ class Options(ClusterRequest):
 def command(ui: Ui, asked: Options) -> int:
     """Run one seed of each SCENARIO (a name or a .toml file) in each mode; exit 1 if a verdict is not as expected.
 
-    A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
+    A recorded run (PLAN, the plan.json of replay) brings its scenario, mode, seed and rules along, and is expected to
+    violate what it did.
     """
-    single_run = {"--plan": asked.plan, "--trace": asked.trace, "--show": asked.show}
-    for option in (option for option, file in single_run.items() if file and len(asked.names) > 1):
-        raise InputError(f"{option} is for one run; choose one scenario: {', '.join(asked.names)}")
-    if asked.junit_xml is not None:
-        starts.check_file("--junit-xml", asked.junit_xml, starts.JUNIT)
-    if asked.release is not None and asked.plan is not None:
-        raise InputError("--release chooses mode and defaults, which a recorded run has: it goes without --plan")
+    asked = _checked(asked)
     if asked.last_failed:
         rest = Options(
             names=asked.names, junit_xml=asked.junit_xml, as_json=asked.as_json, table=asked.table, last_failed=True
@@ -142,6 +137,20 @@ def command(ui: Ui, asked: Options) -> int:
         hint = "" if in_full or board else f"; {table} lists them"
         ui.verdict(f"{outcome.verdict([result.row for result in runs])}{hint}", code)
     return code
+
+
+def _checked(asked: Options) -> Options:
+    """The options, with a recorded run that is given in place of a scenario; raises InputError if they do not fit."""
+    if asked.plan is None and len(asked.names) == 1 and asked.names[0].endswith(".json"):
+        asked = replace(asked, names=(), plan=Path(asked.names[0]))
+    single_run = {"--plan": asked.plan, "--trace": asked.trace, "--show": asked.show}
+    for option in (option for option, file in single_run.items() if file and len(asked.names) > 1):
+        raise InputError(f"{option} is for one run; choose one scenario: {', '.join(asked.names)}")
+    if asked.junit_xml is not None:
+        starts.check_file("--junit-xml", asked.junit_xml, starts.JUNIT)
+    if asked.release is not None and asked.plan is not None:
+        raise InputError("--release chooses mode and defaults, which a recorded run has: it goes without --plan")
+    return asked
 
 
 def _words(asked: Options) -> Sequence[str | None]:

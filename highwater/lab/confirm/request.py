@@ -15,6 +15,7 @@ import click
 
 from highwater.option import Argument, Option
 from highwater.requests import Rules, Settings
+from highwater.values import duration
 from highwater.values import settings as checked_settings
 from sim import exit_codes
 from sim.errors import InputError, UnavailableError
@@ -38,13 +39,22 @@ if TYPE_CHECKING:
 LIMIT_SECONDS: Final = 240
 ATTEMPTS: Final = 3
 PACE: Final = 5
+LIMIT_LEAST: Final = 10
+LIMIT_MOST: Final = 3_600
 _SEEDS: Final = 4
 """Seeds whose latencies are tried to find whether timing decides."""
 
 
-def _count(most: int, default: int, help: str, *, least: int = 1, metavar: str = "N") -> Option:  # noqa: A002
-    kind = click.IntRange(least, most)
-    return Option(metavar=metavar, type=kind, default=default, show_default=True, help=help)
+def _count(most: int, default: int, help: str) -> Option:  # noqa: A002
+    return Option(metavar="N", type=click.IntRange(1, most), default=default, show_default=True, help=help)
+
+
+def _limit(text: str) -> int:
+    """Read the time limit of an attempt, in seconds; raises InputError."""
+    found = int(duration("--budget", text))
+    if not LIMIT_LEAST <= found <= LIMIT_MOST:
+        raise InputError(f"--budget {text!r} is not valid: from {LIMIT_LEAST}s to {LIMIT_MOST}s are needed")
+    return found
 
 
 @dataclass(frozen=True)
@@ -69,9 +79,17 @@ class ConfirmRequest:
     settings: Settings = field(default_factory=dict)
     keep: Annotated[Path | None, Option(metavar="DIR", help="Keep logs and data of the brokers.")] = None
     repeat: Annotated[int, _count(1000, 1, "Real runs.")] = 1
-    limit: Annotated[int, _count(3600, LIMIT_SECONDS, "Time limit of an attempt.", least=10, metavar="SECONDS")] = (
-        LIMIT_SECONDS
-    )
+    limit: Annotated[
+        int,
+        Option(
+            "--budget",
+            metavar="TIME",
+            default=f"{LIMIT_SECONDS}s",
+            show_default=True,
+            read=_limit,
+            help="Time limit of an attempt.",
+        ),
+    ] = LIMIT_SECONDS
     attempts: Annotated[
         int,
         _count(

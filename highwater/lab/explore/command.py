@@ -72,7 +72,7 @@ def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable
 )
 @click.option("--walk-events", metavar="N", type=click.IntRange(1, 1000), help="Events of a walk.  [default: 60]")
 @click.option("--seed", metavar="N", type=click.IntRange(0), help="Seed of the walks.  [default: 0]")
-@click.option("--time-limit", metavar="TIME", help="Give up after this time, such as 60s or 10m.")
+@click.option("--budget", "time_limit", metavar="TIME", help="Give up after this time, such as 60s or 10m.")
 @click.option(
     "--output",
     metavar="FILE",
@@ -119,7 +119,7 @@ def command(
         for name, value in (("--walk-events", walk_events), ("--seed", seed)):
             if value is not None:
                 raise InputError(f"{name} has no effect without --walks")
-    seconds = None if time_limit is None else duration("--time-limit", time_limit)
+    seconds = None if time_limit is None else duration("--budget", time_limit)
     given = {name.replace("_", "-"): value for name, value in bounds.items() if value is not None}
     subject = subject_of(mode, rules, given)
     world = subject.world

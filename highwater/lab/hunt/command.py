@@ -30,11 +30,11 @@ class Options(HuntRequest):
     limit_s: Annotated[
         float,
         Option(
-            "--for",
+            "--budget",
             metavar="TIME",
             default="8h",
             show_default=True,
-            read=partial(duration, "--for"),
+            read=partial(duration, "--budget"),
             before="output",
             help="Time of the whole hunt.",
         ),

@@ -302,8 +302,8 @@ def _done(hunt: Hunt) -> Iterator[Block]:
     if hunt.left_out:
         yield Text(
             f"{counted(hunt.left_out, 'new cause')} waited for brokers when the time was over: runs on brokers take at "
-            f"most half of the time, and the next one, of about {hunt.expected_s:.0f} s, did not fit. A longer --for "
-            "continues the hunt."
+            f"most half of the time, and the next one, of about {hunt.expected_s:.0f} s, did not fit. A longer "
+            "--budget continues the hunt."
         )
     yield Text(" ".join((*_about(state.about), f"Code version {state.about['code']}, {build()}.")))
 

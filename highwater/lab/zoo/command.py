@@ -140,7 +140,7 @@ def _target(chosen: Target) -> Iterator[Block]:
 )
 @click.option("--mode", metavar="NAME", default="", help="The mode that --repair repairs.")
 @option_of("settings", Settings)
-@click.option("--seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
+@click.option("--budget", "seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
 @campaign_options("Keep the results of ranges, so that the same command resumes.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="The table as text, or Markdown."
@@ -193,7 +193,7 @@ def hunt(
     numbers = seed_range(seeds)
     if len(numbers) < ranges:
         raise InputError(f"--seeds {seeds!r} has too few seeds for --ranges {ranges}")
-    limit = None if seconds is None else duration("--seconds", seconds)
+    limit = None if seconds is None else duration("--budget", seconds)
     summaries: list[Summary] = []
     interrupted = False
     how = limit, blows, at_difference

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from highwater.cli import crash
 from highwater.cli import main as cli
+from highwater.cli.options import FORMER, HELP_GROUPS
 from scenarios import requirements
 from sim import exit_codes
 from sim.errors import InputError, StorageError, UnavailableError
@@ -337,3 +339,55 @@ def test_a_command_says_before_it_works_what_is_not_installed(
     call = highwater(command, "power", "--output", "nowhere")
     line = f"highwater: not installed: {package}; 'pip install .' in Highwater's folder installs it\n"
     assert (call.code, call.out, call.err) == (exit_codes.UNAVAILABLE, "", line)
+
+
+def test_output_has_a_short_name_and_time_limits_one_name() -> None:
+    options = {
+        " ".join(words): {name for param in command.params for name in param.opts} for words, command in every_command()
+    }
+    assert [words for words, names in options.items() if ("--output" in names) != ("-o" in names)] == []
+    limited = {words for words, names in options.items() if "--budget" in names}
+    assert {"shrink", "explain", "advise", "hunt", "zoo hunt", "explore", "confirm"} <= limited
+    assert not {name for names in options.values() for name in names} & {*FORMER}
+
+
+def test_the_help_lists_options_in_groups_each_once(highwater: Callable[..., Call]) -> None:
+    for words, command in every_command():
+        if isinstance(command, click.Group):
+            continue
+        text = highwater(*words, "--help").out
+        shown = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.MULTILINE)
+        first = [next(n for n in p.opts if n.startswith("--")) for p in command.params if _is_shown(p)]
+        assert sorted(shown) == sorted([*first, "--help"]), words
+    headings = re.findall(r"^(\S.*):$", highwater("sweep", "--help").out, re.MULTILINE)
+    assert headings == ["Options", *HELP_GROUPS, "Example"]
+
+
+def _is_shown(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and not param.hidden
+
+
+def test_former_names_of_a_time_limit_are_understood(highwater: Callable[..., Call]) -> None:
+    call = highwater("explore", "--mode", "kraft", "--time-limit", "soon")
+    assert (call.code, call.err) == (2, "highwater: --budget 'soon' is not valid: give a time such as 30s or 2m\n")
+    assert highwater("hunt", "--for=soon", "--kafka", "4.4.0", "--output", "x").err == call.err
+    assert "No such option" in highwater("columns", "--for", "2m").err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (("run", "cannary"), 2, "unknown scenario 'cannary'; did you mean 'canary'?"),
+        (("run", "canary", "--sed", "1"), 2, None),
+        (("compare", "nowhere"), 2, None),
+    ],
+)
+def test_errors_are_a_json_object_too(
+    highwater: Callable[..., Call], words: tuple[str, ...], code: int, problem: str | None
+) -> None:
+    call = highwater(*words, "--json")
+    said = json.loads(call.out)
+    assert (call.code, said["exit_code"]) == (code, code)
+    assert call.err == "".join(f"highwater: {one}\n" for one in said["problems"])
+    assert problem is None or said["problems"] == [problem]
+    assert highwater(*words).out == ""

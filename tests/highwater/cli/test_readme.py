@@ -63,7 +63,7 @@ ELSEWHERE = (
     "out/advice.toml",
     "out/loss.json",
     "review",
-    "--for",
+    "--kafka",
     "--reuse",
     "store/mine",
     "stories/story-1-loss.toml",

@@ -324,6 +324,11 @@ def test_all_scenarios_are_the_scripted_ones(highwater: Callable[..., Call], mon
     )
 
 
+def test_a_recorded_run_may_stand_in_place_of_a_scenario(highwater: Callable[..., Call], recorded: Path) -> None:
+    assert highwater("run", recorded).out == highwater("run", "--plan", recorded).out
+    assert highwater("run", "nowhere.json").code == exit_codes.BAD_INPUT
+
+
 def test_a_recorded_run_that_shows_something_else_is_1(
     highwater: Callable[..., Call], recorded: Path, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     [
         (["--kafka", "4.4.1"], "release '4.4.1' of Kafka is not pinned; did you mean '4.4.0'?"),
         (["--kafka", "./no-build"], "--kafka no-build: there is no such folder"),
-        (["--kafka", "4.4.0", "--for", "8 hours"], "--for '8 hours' is not valid: give a time such as 30s or 2m"),
+        (["--kafka", "4.4.0", "--for", "8 hours"], "--budget '8 hours' is not valid: give a time such as 30s or 2m"),
         (["--kafka", "4.4.0", "--hide", "forgoten-expansion"], "did you mean 'forgotten-expansion'?"),
         (["--kafka", "4.4.0", "--scenarios", "reasignments"], "did you mean 'reassignments'?"),
         (["--kafka", "0.10.2.2", "--scenarios", "canary"], "hw runs no such random scenario"),
@@ -45,4 +45,4 @@ def test_a_folder_of_other_results_is_refused(highwater: Callable[..., Call], tm
 def test_hours_are_a_time(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("hunt", "--kafka", "4.4.0", "--for", "0h", "--output", str(tmp_path))
     assert call.code == exit_codes.BAD_INPUT
-    assert "--for '0h' is not valid" in call.err
+    assert "--budget '0h' is not valid" in call.err

@@ -135,7 +135,7 @@ def test_a_hunt_names_what_it_lacks(highwater: Callable[..., Call]) -> None:
         (("join-below-hw", "--all"), "give mutants or bugs to hunt, or --all"),
         (("join-below-hv",), "unknown mutant or bug 'join-below-hv'; did you mean 'join-below-hw'"),
         (("join-below-hw", "--seeds", "0..2", "--ranges", "3"), "too few seeds for --ranges 3"),
-        (("join-below-hw", "--seconds", "soon"), "--seconds 'soon' is not valid"),
+        (("join-below-hw", "--seconds", "soon"), "--budget 'soon' is not valid"),
         (("join-below-hw", "--scenario", "canary"), "--scenario canary: a scripted scenario"),
         (("join-below-hw", "--scenario", "caos"), "did you mean 'chaos'"),
     ):
