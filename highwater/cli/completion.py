@@ -93,6 +93,7 @@ def _words() -> dict[str, list[str]]:
         "kinds": [*FINDINGS],
         "settings": [f"{key}=" for key in KEYS],
         "rules": [f"{name}=" for name in RULES],
+        "rule-names": [*RULES],
         "releases": sorted({*minors(), *(mode.release for mode in MODES.values() if mode.release != NO_RELEASE)}),
     }
 

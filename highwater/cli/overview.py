@@ -11,6 +11,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Run scenarios": {
         "scenarios": "List, show, check or begin scenarios",
         "modes": "List the modelled releases of Kafka, or show one with its rules",
+        "rules": "Search the rules in which releases differ: values, sources, findings",
         "advise": "Compare your settings with changes of one setting each",
         "settings": "Tell which keys of a server.properties have an effect",
         "run": "Run one seed of scenarios and print what happened",
@@ -66,6 +67,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "scenarios validate": "highwater scenarios validate ./mine.toml",
     "modes list": "highwater modes list",
     "modes show": "highwater modes show kip101",
+    "rules": "highwater rules truncat",
     "advise": "highwater advise --replicas 3 --racks 3 --together rack --release 3.9 --budget 2m",
     "settings": "highwater settings ./server.properties --release 3.9",
     "run": "highwater run kip101-scenario-1 --mode hw",

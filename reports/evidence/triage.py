@@ -31,6 +31,7 @@ from scenarios.shrinking.advice import advice
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, symptom
+from scenarios.shrinking.kafka_code import in_kafka
 from scenarios.shrinking.known_bugs import known
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
@@ -515,6 +516,12 @@ def bug_of(bucket: Bucket) -> str:
         return f"{bucket.bug} ({bucket.ticket})" if bucket.bug else ""
     found = findings.all_findings()[bucket.ticket.split(", ")[0]]
     return f"{found.title} (finding {found.main})"
+
+
+def code_of(bucket: Bucket) -> str:
+    """Where Kafka's code decides the rule that repairs a bucket; empty if that is unknown or no rule does."""
+    name, _, value = (bucket.repair or "").partition("=")
+    return in_kafka(name, value) if name in RULES else ""
 
 
 def _bucket(members: list[ExaminedFailure], repair: Repair | None, of: float, mode: Mode) -> Bucket:

@@ -15,10 +15,11 @@ from highwater.cli.commands.shrink import progress
 from highwater.cli.options import Command, takes
 from highwater.option import Option
 from highwater.requests import AsJson, ExplainRequest, Form, evidence_folder
-from reports.document.blocks import Heading, Line, Table
+from reports.document.blocks import Heading, Line, Table, Text
 from reports.evidence import folder as evidence
 from reports.formatting import moment
 from scenarios import plugged
+from scenarios.shrinking.kafka_code import in_kafka
 from sim import exit_codes
 from sim.errors import InputError
 
@@ -209,6 +210,10 @@ def _remedies(tried: Iterable[Remedy]) -> Iterator[Block]:
     kept = [one.told for one in tried if one.keeps]
     if kept:
         yield Table(["what", "change", "what to do"], kept, caption=caption)
+        for repair in (one.change for one in tried if one.keeps and one.what == "rule"):
+            name, _, value = repair.partition("=")
+            if code := in_kafka(name, value):
+                yield Text(f"{repair}, in Kafka's code: {code}")
     else:
         yield from (Heading(caption), Line("none of the tried changes"))
     others = [one.change for one in tried if not one.keeps and one.decides]

@@ -114,15 +114,17 @@ def _row(bucket: Bucket, share: str) -> tuple[object, ...]:
 
 
 def _smallest(found: Triage, folder: str, *, several: bool) -> Iterator[Block]:
-    from reports.evidence.triage import explains
+    from reports.evidence.triage import code_of, explains
 
     for bucket in found.buckets:
         if bucket.small is not None:
             known = f": {bucket.bug} ({bucket.ticket})" if bucket.bug else ""
             of = f"{bucket.scenario}, " if found.several else ""
             yield Heading(f"{of}{bucket.mode}, {bucket.kind}, {bucket.repair or 'no single repair'}{known}")
+            if code := code_of(bucket):
+                yield Line(f"in Kafka's code: {code}")
             if bucket.others:
-                yield Line(f"all of them are also cured by: {', '.join(bucket.others)}")
+                yield Line(f"each of these prevents all of them, too: {', '.join(bucket.others)}")
             left = ", ".join(bucket.small.faults) or "no fault"
             yield Line(f"seed {bucket.smallest.seed} shrunk: {left}; batches: {bucket.small.batches}")
             yield Line(bucket.smallest.replay)
