@@ -125,6 +125,8 @@ class FindingTable:
         not_by: rules with values none of which cures it alone.
         contradicts: sentences of Kafka that it contradicts, as ``highwater claims`` names them.
         kafka: the deciding methods of Kafka's.
+        trigger: for operators: what has to happen.
+        avoid: for operators: what keeps it from happening, or ends it.
         cause: what they do.
         upstream: tickets and pull requests about it, as far as they could be searched.
         text: the finding for users, in Markdown: why, when, what an operator sees, what helps, the repair.
@@ -142,6 +144,8 @@ class FindingTable:
     not_by: values.RuleValues = field(default_factory=dict)
     contradicts: tuple[values.Name, ...] = ()
     kafka: tuple[Annotated[str, Bounds(pattern=r"^\w+#\w+$")], ...] = ()
+    trigger: Paragraph = ""
+    avoid: Paragraph = ""
     cause: Paragraph = ""
     upstream: Paragraph = ""
     text: values.Words = ""

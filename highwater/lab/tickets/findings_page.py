@@ -8,11 +8,14 @@ from highwater.lab.tickets.story import is_tried, tried_on
 from highwater.lab.tickets.templates import prose
 from scenarios.format.catalogue import load
 from scenarios.format.findings import all_findings
+from scenarios.single.run import run_row
+from sim.protocol.modes import MODES, NO_RELEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from scenarios.format.findings import KnownFinding
+    from sim.protocol.modes import Mode
 
 _HEAD: Final = """\
 # Findings
@@ -38,6 +41,35 @@ def findings_of(mode: str) -> str:
     )
     head = ("## Findings", "", "| scenario | what happens | rule |", "|---|---|---|")
     return "\n".join(["", *head, *rows, ""]) if found else ""
+
+
+def concerned() -> Iterator[str]:
+    """Whether a reader is concerned, as a table for FINDINGS.md: a row for each finding."""
+    yield from ("| finding | releases | feature | what triggers it | what avoids it |", "|---|---|---|---|---|")
+    for one in all_findings().values():
+        if one.table.number is not None:
+            releases, feature = _concerned(one)
+            about = one.table.trigger, one.table.avoid.replace("kafka-topics.sh --describe ", "")
+            loses = (
+                "" if set(one.table.kinds) & {"committed-loss", "exposed-loss"} else " (loses no acknowledged record)"
+            )
+            yield f"| `{one.name}`{loses} | {releases} | {feature} | {' | '.join(map(prose, about))} |"
+
+
+def _concerned(one: KnownFinding) -> tuple[str, str]:
+    """The releases that break their promise so, as modelled and on brokers, and the feature without which none does."""
+    scenario = load(one.name)
+    modes = [MODES[name] for name in one.expect if MODES[name].release != NO_RELEASE]
+    broken = [mode for mode in modes if run_row(scenario, mode, 0)["violations_inside"]]
+    on_brokers, _ = _releases(one.name)
+    found = sorted({tuple(map(int, release.split(".")[:2])) for release in (*_named(broken), *on_brokers)})
+    first, last = (".".join(map(str, numbers)) for numbers in (found[0], found[-1]))
+    feature = "ELR" if all(mode.rules.elr == "on" for mode in broken) else "any"
+    return first if first == last else f"{first} to {last}", feature
+
+
+def _named(modes: Iterable[Mode]) -> list[str]:
+    return [mode.release for mode in modes]
 
 
 def _overview() -> Iterator[str]:

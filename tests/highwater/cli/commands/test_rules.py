@@ -27,7 +27,7 @@ def test_without_a_word_all_are_listed(highwater: Callable[..., Call]) -> None:
         ("KAFKA-19975", "reassignment_completes"),  # In a source.
         ("kafka-6361", "follower_truncation"),  # The ticket of a bug.
         ("targets-if-fewer", "reassignment_completes"),  # A value.
-        ("forgotten-expansion", "isr_update"),  # A finding.
+        ("forgotten-expansion", "equal_partition_epoch"),  # A finding.
         ("maybePopulateTargetElr", "elr_outside_assignment"),  # A method that a finding names.
     ],
 )

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from highwater.lab.tickets.findings_page import findings_of, findings_page
+from highwater.lab.tickets.findings_page import concerned, findings_of, findings_page
 from scenarios.format.findings import all_findings
+from tests.places import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +51,15 @@ def test_the_page_of_a_mode_has_the_findings_of_the_mode() -> None:
     )
     assert "`leo-of-skipped-epoch`" not in findings_of("hw")
     assert findings_of("elr-repaired") == ""
+
+
+def test_the_findings_begin_with_whom_they_concern() -> None:
+    """The table of FINDINGS.md is what the scenarios say and do."""
+    rows = list(concerned())
+    page = (ROOT / "highwater" / "lab" / "confirm" / "FINDINGS.md").read_text(encoding="utf-8")
+    assert "\n".join(["", *rows, ""]) in page.partition("## What they have in common")[0]
+    numbered = [one for one in all_findings().values() if one.table.number is not None]
+    assert len(rows) == len(numbered) + 2
+    assert all(one.table.trigger and one.table.avoid for one in numbered)
+    assert any(row.startswith("| `forgotten-expansion` | 3.9 to 4.4 | any | ") for row in rows)
+    assert any(row.startswith("| `reassignment-back` | 4.3 to 4.4 | ELR | ") for row in rows)
