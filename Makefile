@@ -42,7 +42,7 @@ demo: venv
 	@echo "1. Every scripted scenario (20 s)"
 	@$(BIN)/highwater run --all-scenarios
 	@echo "2. One loss, told: highwater explain kip101-scenario-1 --mode hw"
-	@$(BIN)/highwater explain kip101-scenario-1 --mode hw --brief --most 6
+	@$(BIN)/highwater explain kip101-scenario-1 --mode hw --brief --most 4
 	@echo "3. How many losses does ELR prevent? 2,000 seeds of elr-chaos in Kafka 3.9 (kraft) and 4.3 with ELR (elr-4.3), on Spark (1 to 4 minutes)"
 	@$(BIN)/highwater sweep elr-chaos --modes kraft,elr-4.3 --seeds 0..2000 --output $(DEMO) --brief
 	@$(BIN)/highwater report $(DEMO) -o $(DEMO)/report.html --triage 6 --local 2 -q >/dev/null

@@ -50,6 +50,8 @@ GAP: Final = 2
 """Blanks between columns."""
 SHORT: Final = 24
 """A column of cells up to this long is not wrapped."""
+NAME_MOST: Final = 50
+"""The same of the first column, whose names can be copied."""
 
 
 @dataclass
@@ -234,7 +236,10 @@ def _parts(shown: TableBlock) -> Iterator[TableBlock]:
         max(len(header), *(len(str(row[place])) for row in rows), 0) if rows else len(header)
         for place, header in enumerate(shown.headers)
     ]
-    least = [width if width <= SHORT else len(header) for header, width in zip(shown.headers, widths, strict=True)]
+    least = [
+        width if width <= _unwrapped(place) else len(header)
+        for place, (header, width) in enumerate(zip(shown.headers, widths, strict=True))
+    ]
     names = next((place for place, header in enumerate(shown.headers) if header in shown.numbers), 1) or 1
     if sum(least) + len(least) * GAP <= WIDTH + GAP or names == len(least):
         yield shown
@@ -247,6 +252,11 @@ def _parts(shown: TableBlock) -> Iterator[TableBlock]:
             chosen = []
         chosen.append(place)
     yield _columns(shown, rows, [*range(names), *chosen])
+
+
+def _unwrapped(place: int) -> int:
+    """The longest cell of a column that is not wrapped."""
+    return SHORT if place else NAME_MOST
 
 
 def _columns(shown: TableBlock, rows: Sequence[tuple[object, ...]], places: Sequence[int]) -> TableBlock:
@@ -263,7 +273,7 @@ def _table(shown: TableBlock) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, header in enumerate(shown.headers):
         longest = max((len(row[index]) for row in cells), default=0)
-        short = longest <= SHORT
+        short = longest <= _unwrapped(index)
         # A truncated number would be a different number.
         least = max(longest, len(header)) if short else None
         side: Literal["left", "right"] = "right" if header in shown.numbers else "left"

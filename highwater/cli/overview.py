@@ -11,7 +11,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Run scenarios": {
         "scenarios": "List, show, check or begin scenarios",
         "modes": "List the modelled releases of Kafka, or show one with its rules",
-        "rules": "Search the rules in which releases differ: values, sources, findings",
+        "rules": "Search rules, their values, sources and findings",
         "advise": "Compare your settings with changes of one setting each",
         "settings": "Tell which keys of a server.properties have an effect",
         "run": "Run one seed of scenarios and print what happened",

@@ -160,10 +160,11 @@ def _tell_script(ui: Ui, asked: Options, origin: Origin, mode: Mode, most: int |
     elif asked.form == "markdown":
         ui.show(story_blocks(result, story, tried), asked.form)
     else:
-        ui.show([Heading(f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}")])
+        head = f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}"
         if asked.brief:
-            ui.show(_brief(story))
+            ui.show([Text(head), *_brief(story)])
             return
+        ui.show([Heading(head)])
         ui.show([_story(story)])
         keep = [remedy.change for remedy in tried if remedy.keeps]
         if fails:

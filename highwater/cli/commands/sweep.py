@@ -165,7 +165,7 @@ def command(ui: Ui, asked: Options) -> int:
 
 def _verdict(summary: dict[str, Any], code: int) -> str:
     """Whether the runs are as the scenarios expect."""
-    runs = counted(summary["runs"], "run")
+    runs = f"{summary['runs']:,} {'run' if summary['runs'] == 1 else 'runs'}"
     if code == exit_codes.EXPECTED:
         return f"{runs}, as expected"
     if code == exit_codes.INCONCLUSIVE:
