@@ -85,7 +85,7 @@ def test_a_wide_table_is_shown_in_parts(capsys: pytest.CaptureFixture[str]) -> N
     Ui().show([Table(["scenario", "mode", *numbers], rows, numbers, apart=False)])
     lines = capsys.readouterr().out.splitlines()
     parts = [part.splitlines() for part in "\n".join(lines).split("\n\n")]
-    assert len(parts) == 3
+    assert len(parts) == 2
     assert [word for part in parts for word in part[0].split()[2:]] == numbers
     assert all([line.split()[:2] for line in part[1:]] == [["one", "mode"], ["two", "mode"]] for part in parts)
     assert [word for part in parts for word in part[1].split()[2:]] == [*rows[0][2:]]
