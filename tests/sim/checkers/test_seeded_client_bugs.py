@@ -101,6 +101,7 @@ def takes_refusals_for_gaps(sequences: ProducerSequences, batch: Sequenced, erro
 original_may_retry = ProducerSequences.may_retry
 
 
+@pytest.mark.world
 def test_a_producer_that_takes_refusals_for_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     kind, scenario = "reordered-across-epochs", idempotent("chaos")
     assert not any(kind in kinds for kinds in inside(scenario, CLEAN))

@@ -73,6 +73,7 @@ def test_a_seed_has_one_incident_with_the_faults_of_its_stratum() -> None:
         assert due_us[-1] < recorded.horizon_us
 
 
+@pytest.mark.world
 def test_gaps_are_exponential_and_cut_off() -> None:
     found = exposed(2000.0)
     assert 0.3 < found.density < 1

@@ -21,6 +21,7 @@ CLUSTERS = {
 }
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_figures_are_those_of_plain_sweeps(highwater: Callable[..., Call], tmp_path: Path, name: str) -> None:
     words = ("advise", "-q", *CLUSTERS[name], "--release", "4.1", "--seeds", SEEDS, "--json")

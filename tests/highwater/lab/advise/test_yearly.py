@@ -160,6 +160,7 @@ def test_the_command_prints_each_figure_with_its_interval(highwater: Callable[..
     assert {stratum["name"] for stratum in found["strata"]} == {"1 outage", "2 outages"}
 
 
+@pytest.mark.world
 def test_losses_a_year_are_told_for_each_advised_change(
     highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ def test_bad_input(words: list[object], code: int, message: str, highwater: Call
     assert "Traceback" not in call.err
 
 
+@pytest.mark.world
 def test_distances_and_their_stories(highwater: Callable[..., Call], tmp_path: Path) -> None:
     log = LOGS / "reassignment-again-4.3.1.txt.xz"
     stories = tmp_path / "stories"

@@ -48,6 +48,7 @@ def test_a_bound_is_told() -> None:
     assert (found.loss, found.within, found.order) == ((), 2, (3, 0))
 
 
+@pytest.mark.world
 def test_a_partition_whose_only_eligible_member_is_no_replica() -> None:
     found = audit([LOGS / "reassignment-again-4.3.1.txt.xz"], explain=False, keep_histories=True)
     (key,) = found.image.partitions

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 PATIENCE_S = 20.0
 
 PARENT = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell starts what is in the background without it.
 from pathlib import Path
 from highwater.lab.confirm.processes import JavaProcesses
 from highwater.lab.kafka import releases
@@ -56,7 +57,7 @@ def wait(holds: Callable[[], bool]) -> bool:
 
 def runs(process: int) -> bool:
     try:
-        return "PartitionSnapshot:\tZ" not in Path(f"/proc/{process}/status").read_text()
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except OSError:
         return False
 
@@ -92,7 +93,7 @@ def test_nothing_outlives_a_parent_that_is_killed(number: signal.Signals, sleepe
     child, folder = parent.stdout.readline().split()
     assert runs(int(child))
     parent.send_signal(number)
-    parent.wait()
+    parent.wait(PATIENCE_S)
     parent.stdout.close()
     assert wait(lambda: not runs(int(child)))
     assert wait(lambda: not Path(folder).exists())
