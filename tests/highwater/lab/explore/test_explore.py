@@ -72,6 +72,7 @@ def test_a_mutant_is_found(mutant: str, kind: str) -> None:
     assert cluster.decide.mutants.by_name[mutant].differed
 
 
+@pytest.mark.world
 @pytest.mark.parametrize(
     ("mode_name", "bounds"),
     [
@@ -86,6 +87,7 @@ def test_reductions_hide_nothing(mode_name: str, bounds: Bounds) -> None:
     assert reductions_hide_nothing(mode_name, bounds)
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("fact", [*MIN_ISR, *FEATURES], ids=lambda fact: fact.name)
 def test_changes_of_an_administrator(fact: Fact) -> None:
     _, found = fact.search()

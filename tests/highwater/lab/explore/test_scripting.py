@@ -65,6 +65,7 @@ def test_the_forgotten_expansion_happens_in_the_simulation() -> None:
     assert wanted.kind not in [entry["kind"] for entry in repaired.warnings]
 
 
+@pytest.mark.world
 def test_a_broker_that_loses_power_starts_again_in_the_script() -> None:
     rules = {"mutant": "alter-partition-of-earlier-registration"}
     cluster, path, wanted = found("elr-repaired", rules, ONE_LOSS)

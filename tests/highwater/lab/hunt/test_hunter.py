@@ -178,6 +178,7 @@ def until(folder: Path, runs: int, **more: Any) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("stubbed")
 def test_the_same_from_three_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def here(_self: Hunt, work: Callable[..., Any], tasks: list[tuple[Any, ...]]) -> tuple[float, list[Any]]:
@@ -401,6 +402,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.world
 def test_killed_processes_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = [sys.executable, "-c", DRIVER, "hunt", "--kafka", "4.4.0", "--scenarios", "rolling", "--seed", "19"]
     words += ["--confirm", "0", "--for", "1h", "--output", str(tmp_path / "killed"), "-q"]
