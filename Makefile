@@ -20,7 +20,7 @@ venv: .venv/installed
 # at once. Python compiles what is imported; all of it would take as long as installing.
 .venv/installed: pyproject.toml .ci/constraints.txt
 	@test ! -e .venv || test -e .venv/others.txt || { echo ".venv is there, and make did not make it: move it elsewhere"; exit 2; }
-	@echo "Installing into .venv (once; 1 to 3 minutes; 0.9 GB)"
+	@echo "Installing into .venv (once; 1 to 3 minutes; 1.2 GB)"
 	@$(PYTHON) -m venv --clear .venv
 	@awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt
 	@$(MAKE) --no-print-directory -j 2 .venv/spark.locked .venv/editable

@@ -41,6 +41,7 @@ HAPPENED: Final[Mapping[str, str]] = {
     "reordered-across-epochs": "batches of an idempotent producer OUT OF ORDER",
     "sequence-gap": "batch of an idempotent producer accepted WITHOUT the one before it",
     "ack-under-min-isr": "acknowledged BELOW min.insync.replicas",
+    "stale-setting": "another value of a setting IN FORCE than the one that was set",
     "controller-crashes": "controllers CRASHED one after another",
     "stuck-replica": "a replica NEVER caught up",
     "no-progress": "NO writes after healing",
