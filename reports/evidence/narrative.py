@@ -468,9 +468,10 @@ class _Teller:
         min_isr = self._min_isr.get(batch.first, self._min_isr_at_first)
         if step["acks"] == -1 and min_isr != self._min_isr_at_first:
             acks = f"all, {MIN_ISR}={min_isr} for now"
+        it = "it" if batch.base == batch.last else "them"
         return (
             f"The producer gets an ack for {batch.name} at offset {batch.base} (acks={acks}); the ISR is "
-            f"{self._lists[steps.ISR]}; {_brokers(holders)} {'has' if len(holders) == 1 else 'have'} it{disk}."
+            f"{self._lists[steps.ISR]}; {_brokers(holders)} {'has' if len(holders) == 1 else 'have'} {it}{disk}."
         )
 
     def _read(self, step: Shown) -> tuple[int, str] | None:

@@ -45,7 +45,7 @@ GUIDE = {
 """Pages whose commands take minutes: they are read, and not run."""
 BLOCKS = [
     block
-    for text in (README, *(TEXTS[page] for page in TEXTS if page not in GUIDE))
+    for text in (README, COMMANDS, *(TEXTS[page] for page in TEXTS if page not in GUIDE))
     for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S)
 ]
 BLOCKS = [*dict.fromkeys(BLOCKS)]

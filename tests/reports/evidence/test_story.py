@@ -53,8 +53,8 @@ def test_every_kind_of_violation_has_words() -> None:
         (
             {"violations": "ack-under-min-isr,committed-loss", "violations_inside": "ack-under-min-isr"},
             (
-                "acknowledged record LOST (ack-under-min-isr, committed-loss). Expected here: Kafka 0.10.2 has this bug "
-                "(it promises to prevent ack-under-min-isr, and not the others)"
+                "acknowledged record LOST (ack-under-min-isr, committed-loss). Expected here: Kafka 0.10.2 has this "
+                "bug (it promises to prevent ack-under-min-isr, and not the others)"
             ),
         ),
         (
