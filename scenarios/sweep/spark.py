@@ -18,7 +18,7 @@ import warnings
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -187,7 +187,7 @@ def active_session() -> SparkSession | None:
         UnavailableError: pyspark or pandas is missing, or pyspark has another version than those supported.
     """
     for package in ("pyspark", "pandas"):
-        if find_spec(package) is None:
+        if PathFinder.find_spec(package) is None:  # Not `importlib.util`, which asks `scenarios.spared`, too.
             raise UnavailableError(
                 f"{package} is not installed: pip install 'pyspark>=4.2,<4.4' 'pandas>=2.2,<3', or sweep with --local N"
             )

@@ -28,3 +28,15 @@ print(pandas.DataFrame({"a": [1]}).shape)
     assert outcome(code) == "[{'a': 1}] []\n(1, 1)"
     spared = code.replace('spare("pandas")\n', "").replace('spare("numpy")\n', "")
     assert outcome(spared) == "[{'a': 1}] ['numpy', 'pandas']\n(1, 1)"  # Else the test above tests nothing.
+
+
+def test_spark_is_found_where_pandas_is_spared() -> None:
+    """The command line spares pandas; a sweep on Spark needs it to be installed, and no more."""
+    code = """
+import sys
+from scenarios.spared import spare
+spare("numpy", "pandas")
+from scenarios.sweep.spark import active_session
+print(active_session(), "pandas" in sys.modules)
+"""
+    assert outcome(code) == "None False"

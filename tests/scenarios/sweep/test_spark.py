@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -220,7 +221,7 @@ def test_a_master_is_set_only_if_nothing_else_does(monkeypatch: pytest.MonkeyPat
 
 
 def test_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(spark, "find_spec", lambda _: None)
+    monkeypatch.setattr(spark, "PathFinder", SimpleNamespace(find_spec=lambda _: None))
     with pytest.raises(UnavailableError, match=r"^pyspark is not installed: pip install .*, or .* --local N$"):
         run_sweep(POWER, tmp_path, SparkBackend(), chunks=1)
 
