@@ -36,7 +36,7 @@ def test_a_run_is_that_of_the_command_line() -> None:
     assert (run.row["verdict"], run.violations[0]["kind"]) == ("violation", "committed-loss")
     assert {step["step"] for step in run.trace} >= {"append", "ack"}
     page = Page(run._repr_html_())
-    assert (page.problems, "canary, mode hw, seed 0: violation" in page.text) == ([], True)
+    assert (page.problems, "canary, mode hw, seed 0: acknowledged record LOST" in page.text) == ([], True)
 
 
 def test_rules_and_settings_are_laid_over() -> None:
