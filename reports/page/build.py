@@ -168,7 +168,7 @@ def _told(found: triage.Triage, bucket: Bucket, store: Store, number: int, *, se
     if bucket.others:
         yield Text(f"Each of these prevents all of them, too: {', '.join(bucket.others)}.")
     if code := triage.code_of(bucket):
-        yield Text(f"In Kafka's code: {code}.")
+        yield Text(f"In Kafka: {code}.")
     seed = bucket.smallest.seed
     case, small = found.cases.get(triage.key(bucket)), bucket.small
     if case is None or small is None:

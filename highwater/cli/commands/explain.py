@@ -214,7 +214,7 @@ def _remedies(tried: Iterable[Remedy]) -> Iterator[Block]:
         for repair in (one.change for one in tried if one.keeps and one.what == "rule"):
             name, _, value = repair.partition("=")
             if code := in_kafka(name, value):
-                yield Text(f"{repair}, in Kafka's code: {code}")
+                yield Text(f"{repair}, in Kafka: {code}")
     else:
         yield from (Heading(caption), Line("none of the tried changes"))
     others = [one.change for one in tried if not one.keeps and one.decides]

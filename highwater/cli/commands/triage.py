@@ -122,7 +122,7 @@ def _smallest(found: Triage, folder: str, *, several: bool) -> Iterator[Block]:
             of = f"{bucket.scenario}, " if found.several else ""
             yield Heading(f"{of}{bucket.mode}, {bucket.kind}, {bucket.repair or 'no single repair'}{known}")
             if code := code_of(bucket):
-                yield Line(f"in Kafka's code: {code}")
+                yield Line(f"in Kafka: {code}")
             if bucket.others:
                 yield Line(f"each of these prevents all of them, too: {', '.join(bucket.others)}")
             left = ", ".join(bucket.small.faults) or "no fault"
