@@ -39,16 +39,14 @@ venv: .venv/installed
 # their report; a seed that it saves, as a page. A sweep that is already there is resumed; one of other code is refused: remove
 # it, or choose another folder with DEMO=.
 demo: venv
-	@echo "1. Every scripted scenario (20 s)"
+	@echo "1. Every scripted scenario (20 s), and the first loss of KIP-101"
 	@$(BIN)/highwater run --all-scenarios
-	@echo "2. One loss, told: highwater explain kip101-scenario-1 --mode hw"
 	@$(BIN)/highwater explain kip101-scenario-1 --mode hw --brief --most 4
-	@echo "3. How many losses does ELR prevent? 2,000 seeds of elr-chaos in Kafka 3.9 (kraft) and 4.3 with ELR (elr-4.3), on Spark (1 to 4 minutes)"
+	@echo "2. How many losses does ELR prevent? 2,000 seeds of elr-chaos in Kafka 3.9 (kraft) and 4.3 with ELR (elr-4.3), on Spark (1 to 4 minutes)"
 	@$(BIN)/highwater sweep elr-chaos --modes kraft,elr-4.3 --seeds 0..2000 --output $(DEMO) --brief
 	@$(BIN)/highwater report $(DEMO) -o $(DEMO)/report.html --triage 6 --local 2 -q >/dev/null
 	@$(BIN)/highwater show $(DEMO) --mode kraft --seed 17 --against elr-4.3 --output $(DEMO)/17-kraft.html -q >/dev/null
-	@echo "Rates, causes, explained failures:  $(DEMO)/report.html"
-	@echo "A loss that ELR prevents, as a film: $(DEMO)/17-kraft.html"
+	@echo "Open $(DEMO)/report.html (rates, causes) and $(DEMO)/17-kraft.html (a loss that ELR prevents, as a film)"
 	@echo "Try next:  $(BIN)/highwater run reassignment-back --mode elr-4.3 --show $(DEMO)/reassignment-back.html"
 
 lint: venv

@@ -279,3 +279,11 @@ def test_the_picture_of_rates_has_the_numbers_beside_it() -> None:
     drawn = re.findall(r">([0-9,]+) of 2,000<", (ROOT / alt[1]).read_text(encoding="utf-8"))
     assert len(drawn) == 2
     assert re.findall(r"([0-9,]+) of 2,000", alt[0]) == drawn
+
+
+def test_the_picture_of_a_run_is_what_draw_writes(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    """As `make pictures` does."""
+    file = tmp_path / "run.svg"
+    assert highwater("draw", "kip101-scenario-1", "--mode", "hw", "--output", file).code == 0
+    kept = ROOT / "notebooks" / "pictures" / "run.svg"
+    assert kept.read_text(encoding="utf-8") == file.read_text(encoding="utf-8")
