@@ -242,7 +242,7 @@ class ResignedState(EpochState):
         election_at_us: when it may stand for election again.
     """
 
-    __slots__ = ("election_at_us", "local_id", "preferred_successors", "unacked_voters")
+    __slots__ = ("_voters", "election_at_us", "local_id", "preferred_successors", "unacked_voters")
 
     def __init__(
         self,
@@ -254,6 +254,7 @@ class ResignedState(EpochState):
     ) -> None:
         super().__init__(epoch, None)
         self.local_id: Final = local_id
+        self._voters = voters
         self.unacked_voters = [voter for voter in voters if voter != local_id]
         self.preferred_successors: Final = tuple(preferred_successors)
         self.election_at_us = election_at_us
@@ -265,7 +266,13 @@ class ResignedState(EpochState):
         return pre_vote and up_to_date
 
     def acknowledge_resignation(self, voter: int) -> None:
-        """A voter knows of the resignation. Kafka: ResignedState#acknowledgeResignation."""
+        """A voter knows of the resignation. Kafka: ResignedState#acknowledgeResignation.
+
+        Raises:
+            ValueError: it is no voter.
+        """
+        if voter not in self._voters:
+            raise ValueError(f"{voter} is not a voter")
         if voter in self.unacked_voters:
             self.unacked_voters.remove(voter)
 

@@ -18,6 +18,7 @@ TABLES: Final = (
     "elr_partition_change",
     "elr_partition_change_4_3",
     "replica_4_3",
+    "raft",
 )
 """Tables that have drivers: the names of their files."""
 _SCHEMA_VERSION: Final = 1

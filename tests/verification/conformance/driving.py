@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sim.errors import did_you_mean
 from sim.protocol.log.log import UnexpectedAppendOffsetError
+from sim.protocol.raft.raft_log import IllegalRaftStateError
 from sim.protocol.rules import Rules
 from tests.verification.conformance.cases import Case, Fields, TableError
 
@@ -25,6 +26,7 @@ LATER: Final = {
 RAISES: Final[dict[type[Exception], str]] = {
     UnexpectedAppendOffsetError: "unexpected offset",
     ValueError: "illegal state",
+    IllegalRaftStateError: "illegal state",
 }
 """The tables' words for errors."""
 

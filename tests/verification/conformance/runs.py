@@ -17,6 +17,9 @@ _ON_ZOOKEEPER: Final = frozenset(
 )
 """Kinds whose drivers need a ZooKeeper, or which do not depend on the rules."""
 
+MODE_OF: Final = {"3.9": "kraft", "4.1": "elr", "4.3": "elr-4.3"}
+"""Mode of each release that cases of table ``raft`` name."""
+
 
 def _is_only_for(case: Case, *words: str) -> bool:
     return bool(case.applies_to) and case.applies_to <= set(words)
@@ -81,6 +84,8 @@ def rules_for(case: Case) -> Mapping[str, Rules]:
     """The rules under which a case runs, by name."""
     if case.table.startswith("elr_partition_change"):
         return quorum_rules(case)
+    if case.table == "raft":
+        return {MODE_OF[release]: MODES[MODE_OF[release]].rules for release in sorted(case.applies_to)}
     if case.table == "replica_4_3":
         return {"elr-4.3": MODES["elr-4.3"].rules}
     if _is_of_kraft(case):

@@ -20,6 +20,7 @@ from tests.verification.conformance.kinds import (
     log_recovery,
     partition_change,
     quorum,
+    raft,
     requests_that_wait,
     stop_replica,
     truncation_decision,
@@ -63,4 +64,6 @@ KINDS: Final[dict[str, Kind]] = {
     "derived_hole": consumer_truncation.HOLE,
     "partition_change": partition_change.KIND,
     **dict.fromkeys(("controller_scenario", "alter_partition_validation"), quorum.KIND),
+    "quorum_state": raft.MEMBER,
+    "leader_state": raft.LEADER,
 }
