@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli.options import PATH, Command, json_option, option_of
-from highwater.lab.explore.modes.subject import KRAFT, STATES_MAX, WALK_EVENTS, ZOOKEEPER, subject_of
+from highwater.lab.explore.modes.subject import KRAFT, QUORUM, STATES_MAX, WALK_EVENTS, ZOOKEEPER, subject_of
 from highwater.requests import Rules, Strict
 from highwater.values import duration
 from reports import starts
@@ -33,7 +33,7 @@ _BOUND: Final = click.IntRange(0, 5)
 
 
 def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable[[Any], Any]:
-    planes = ((KRAFT, "in KRaft"), (ZOOKEEPER, "in ZooKeeper modes"))
+    planes = ((KRAFT, "in KRaft"), (ZOOKEEPER, "in ZooKeeper modes"), (QUORUM, "with --quorum"))
     defaults = ", ".join(f"{known[name]} {where}" for known, where in planes if name in known)
     return click.option(f"--{name}", metavar="N", type=values, help=f"{meaning}  [default: {defaults}]")
 
@@ -54,7 +54,11 @@ def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable
 @_bound("feature-changes", "Times that feature eligible.leader.replicas.version is disabled or enabled.")
 @_bound("isr", "Members of the first ISR.", click.IntRange(1, 3))
 @_bound("brokers", "Brokers; in KRaft there are three.", click.IntRange(2, 3))
-@_bound("epochs", "Leader epochs.", click.IntRange(1, 5))
+@_bound("epochs", "Leader epochs, of a partition or of the quorum.", click.IntRange(1, 5))
+@_bound("candidates", "Voters that may stand for election.", click.IntRange(1, 3))
+@_bound("wipes", "Voters that start again with an empty disk.")
+@_bound("forgets", "Voters that start again without the file quorum-state.")
+@click.option("--quorum", is_flag=True, help="Search three voters of the metadata quorum in place of brokers.")
 @click.option("--fixed-order", is_flag=True, default=None, help="KRaft elections try 1, 2, 3, not in any order.")
 @click.option(
     "--most-states",
@@ -87,6 +91,7 @@ def command(
     mode: str,
     rules: Mapping[str, str],
     strict: bool,
+    quorum: bool,
     most_states: int,
     walks: int | None,
     walk_events: int | None,
@@ -100,6 +105,9 @@ def command(
 
     In KRaft modes the defaults are the bounds of the public TLA+ specification of KIP-966. The shortest order of events
     that leads to a violation is printed.
+
+    With --quorum, three voters of the metadata quorum elect leaders and replicate the metadata log, while voters lose
+    power in the middle of a write, or start without their disk or their vote.
 
     With --walks, random orders of events are followed instead, as by TLC's -simulate. They reach violations that lie
     too deep for an exhaustive search. The counterexample is shortened, but may not be the shortest.
@@ -121,11 +129,12 @@ def command(
                 raise InputError(f"{name} has no effect without --walks")
     seconds = None if time_limit is None else duration("--budget", time_limit)
     given = {name.replace("_", "-"): value for name, value in bounds.items() if value is not None}
-    subject = subject_of(mode, rules, given)
+    subject = subject_of(mode, rules, given, quorum=quorum)
     world = subject.world
     if output is not None:
         if not isinstance(world, Cluster):
-            raise InputError(f"--output has no effect in {mode}, a mode with ZooKeeper")
+            where = "with --quorum" if quorum else f"in {mode}, a mode with ZooKeeper"
+            raise InputError(f"--output has no effect {where}")
         starts.check_file("--output", output, starts.EXPLORED)
     until = subject.meanings if strict else subject.violations
     found = (

@@ -36,6 +36,8 @@ KRAFT: Final = {
     "fixed-order": False,
 }
 """Options of KRaft modes -> defaults: the bounds of the specification."""
+QUORUM: Final = {"epochs": 2, "candidates": 2, "records": 1, "losses": 1, "wipes": 0, "forgets": 0}
+"""Options of ``--quorum`` -> defaults."""
 ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0, "deletions": 0}
 """Options of ZooKeeper modes -> defaults."""
 
@@ -61,22 +63,36 @@ class Subject:
     meanings: Mapping[str, str]
 
 
-def subject_of(word: str, overrides: Mapping[str, str], given: Mapping[str, int]) -> Subject:
+def subject_of(word: str, overrides: Mapping[str, str], given: Mapping[str, int], *, quorum: bool = False) -> Subject:
     """The cluster of a mode with these rules, within bounds given as options.
 
+    Args:
+        word: the mode.
+        overrides: other values of rules.
+        given: options -> values.
+        quorum: whether to search the voters of the metadata quorum in place of brokers.
+
     Raises:
-        InputError: an option is one of the other control plane.
+        InputError: an option is one of another cluster.
     """
     from scenarios.format.catalogue import mode
 
     rules = mode(word).rules.override(overrides)
     is_kraft = rules.control_plane == "kraft"
-    known = KRAFT if is_kraft else ZOOKEEPER
+    if quorum and not is_kraft:
+        raise InputError(f"--quorum has no effect in {word}, a mode with ZooKeeper")
+    known = QUORUM if quorum else KRAFT if is_kraft else ZOOKEEPER
     for name in given:
         if name not in known:
+            if quorum:
+                raise InputError(f"--{name} has no effect with --quorum")
+            if name not in (KRAFT, ZOOKEEPER)[is_kraft]:
+                raise InputError(f"--{name} needs --quorum")
             plane = "KRaft" if is_kraft else "ZooKeeper"
             raise InputError(f"--{name} has no effect in {word}, a mode with {plane}")
     bounds = {**known, **given}
+    if quorum:
+        return _quorum(rules, bounds)
     return _kraft(rules, bounds) if is_kraft else _zookeeper(rules, bounds)
 
 
@@ -89,6 +105,13 @@ def _kraft(rules: Rules, given: Mapping[str, int]) -> Subject:
     cluster = Cluster(rules, Bounds(**numbers, any_order=not given["fixed-order"]))
     event, state = partial(wording.event, cluster), partial(wording.state, cluster)
     return Subject(cluster, cluster.decide, event, state, VIOLATIONS, KINDS)
+
+
+def _quorum(rules: Rules, given: Mapping[str, int]) -> Subject:
+    from highwater.lab.explore.raft.world import KINDS, VIOLATIONS, Bounds, World
+
+    world = World(rules, Bounds(**given))
+    return Subject(world, world.decide, world.event, world.describe, VIOLATIONS, KINDS)
 
 
 def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:

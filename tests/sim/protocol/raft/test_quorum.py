@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sim.protocol.raft.election_state import ElectionState
+from sim.protocol.raft.epoch_states import CandidateState, FollowerState
 from sim.protocol.raft.leader_state import LeaderState
-from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftLog
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch, RaftLog
 from tests.sim.protocol.raft.quorum import RELEASES, SECOND, Member, Quorum, ViolationError
 
 if TYPE_CHECKING:
@@ -241,3 +243,34 @@ def test_records_of_three_voters_are_on_a_majority_of_disks_when_they_commit() -
     quorum.start(leader)
     quorum.run(5 * SECOND)
     assert quorum.members[leader].told == others[0]
+
+
+def test_a_voter_that_stood_for_election_may_end_after_a_restart() -> None:
+    """Kafka 4.3.1's classes do the same: found by `highwater explore --quorum`, and run with RaftClientTestContext.
+
+    The vote for itself outlives the election, so the voter starts as a candidate of an epoch that has a leader, and of
+    which it has a record. Its request is invalid. If the voter that answers first knows no leader, the process ends.
+    """
+    quorum = Quorum("4.3")
+    quorum.stop(2)
+    member = quorum.members[2]
+    member.log.append(RaftBatch(0, 1, 1, (), is_control=True))
+    member.log.flush()
+    member.stored = ElectionState(1, leader=1, voted=2)
+    quorum.members[3].stored = ElectionState(1, voted=1)
+    quorum.stop(3)
+    quorum._queue.clear()
+    for number in (2, 3):
+        quorum.start(number)
+    assert isinstance(quorum.client(2).quorum.state, CandidateState)
+    quorum.cut = {1}
+    quorum.run(SECOND)
+    assert quorum.ended == ["2: an invalid request was answered so"]
+
+
+def test_up_to_3_9_it_follows_the_leader_that_it_knew() -> None:
+    quorum = Quorum("3.9")
+    quorum.stop(2)
+    quorum.members[2].stored = ElectionState(1, leader=1)
+    quorum.start(2)
+    assert isinstance(quorum.client(2).quorum.state, FollowerState)

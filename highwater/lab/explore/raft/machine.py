@@ -1,0 +1,401 @@
+"""A member of the quorum as a function from (snapshot, event) to the next snapshot and the messages that it sends.
+
+The code is that of the simulation (`sim.protocol.raft`). Time stands still: a timer expires as an event, by setting its
+deadline to now. Linger and retry back-off are 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from scenarios.version import PLAIN, build
+from sim.errors import InputError
+from sim.protocol.decisions import Decisions
+from sim.protocol.raft.batch_accumulator import BatchAccumulator
+from sim.protocol.raft.election_state import ElectionState
+from sim.protocol.raft.epoch_states import (
+    CandidateState,
+    EpochState,
+    FollowerState,
+    NomineeState,
+    ProspectiveState,
+    ResignedState,
+    UnattachedState,
+)
+from sim.protocol.raft.fetch_purgatory import FetchPurgatory
+from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
+from sim.protocol.raft.leader_state import LeaderState
+from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftLog
+from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
+
+LATER_US: Final = 1 << 40
+CONFIG: Final = QuorumConfig(LATER_US, LATER_US, LATER_US, LATER_US, 0, 0, LATER_US)
+VOTERS: Final = (1, 2, 3)
+
+Encoded = tuple[Any, ...]
+"""A message: its class and the values of its slots; a response has the encoded request."""
+
+
+class Snapshot(NamedTuple):
+    """A member whose process runs.
+
+    Attributes:
+        state: class of its state, and what the state has.
+        log: its batches, all on disk.
+        log_high_watermark: of the log.
+        next_offset: of its listener.
+        waits: (member, request in flight) pairs.
+        parked: fetches that wait at it, with the answers computed on arrival.
+    """
+
+    state: tuple[Any, ...]
+    log: tuple[RaftBatch, ...]
+    log_high_watermark: int
+    next_offset: int
+    waits: tuple[tuple[int, Encoded], ...]
+    parked: tuple[tuple[Encoded, Encoded], ...]
+
+
+class Outcome(NamedTuple):
+    """What an event leads to.
+
+    Attributes:
+        after: the member.
+        sent: (destination, message) pairs.
+        told: (offset, batch) pairs that were reported as committed.
+        ended: what the process ended with, "" if it goes on.
+        restarted: whether the process is another one.
+    """
+
+    after: Snapshot
+    sent: tuple[tuple[int, Encoded], ...]
+    told: tuple[tuple[int, RaftBatch], ...]
+    ended: str = ""
+    restarted: bool = False
+
+
+class _PowerLossError(Exception):
+    """The member loses power in the middle of an event."""
+
+
+class _Host(RaftHost):
+    """A member's machine during one event."""
+
+    def __init__(self, stored: ElectionState, writes: int) -> None:
+        self.sent: list[tuple[int, RaftRequest | RaftResponse]] = []
+        self.told: list[RaftBatch] = []
+        self.stored = stored
+        self.writes = writes
+        self.log: RaftLog | None = None
+
+    def send(self, node: int, message: RaftRequest | RaftResponse) -> None:
+        self.sent.append((node, message))
+
+    def random_below(self, bound: int) -> int:
+        return min(1, bound - 1)  # A back-off of 3.9 is not over at once.
+
+    def store(self, election: ElectionState) -> None:
+        self._write()
+        self.stored = election
+
+    def flush(self) -> None:
+        self._write()
+        if self.log is not None:
+            self.log.flush()
+
+    def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
+        self.told += batches
+
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        """Which controller is active follows from the state."""
+
+    def _write(self) -> None:
+        if self.writes == 0:
+            raise _PowerLossError
+        self.writes -= 1
+
+
+class Machine:
+    """The members, by their rules.
+
+    Raises:
+        InputError: the build is compiled: its objects cannot be made without their arguments.
+    """
+
+    def __init__(self, decide: Decisions) -> None:
+        if build() != PLAIN:
+            raise InputError("explore needs plain Python, and this build is compiled: install the plain wheel")
+        self._decide = decide
+        self._outcomes: dict[Any, Outcome] = {}
+        self._batches: dict[Any, RaftBatch] = {}
+
+    def start(self, member: int, log: tuple[RaftBatch, ...], stored: ElectionState | None) -> Outcome:
+        """Start a process on a disk."""
+        host = _Host(stored or ElectionState(0), -1)
+        own = RaftLog(log)
+        client = KafkaRaftClient(member, VOTERS, own, stored, self._decide, CONFIG, host, 0)
+        client.poll(0)
+        return self._outcome(client, host)
+
+    def act(self, member: int, before: Snapshot, event: tuple[Any, ...], writes: int = -1) -> Outcome:
+        """Let an event happen at a member; it loses power in the write after so many, and starts again.
+
+        Args:
+            member: its id.
+            before: the member.
+            event: ``receive`` with a message, ``timeout``, ``announce``, ``check-quorum``, ``expire`` (fetches that
+                wait), ``append`` with a record, or ``fail`` with members whose processes ended.
+            writes: number of writes that reach the disk, -1 for all.
+        """
+        key = member, before, event, writes
+        known = self._outcomes.get(key)
+        if known is None:
+            known = self._outcomes[key] = self._act(member, before, event, writes)
+        return known
+
+    def _act(self, member: int, before: Snapshot, event: tuple[Any, ...], writes: int) -> Outcome:
+        stored = election_of(before)
+        host = _Host(stored, writes)
+        client = self._thaw(member, before, host)
+        host.log = client.log
+        try:
+            self._happen(client, event)
+            client.poll(0)
+        except IllegalRaftStateError as error:
+            # The process ends; its supervisor starts it again.
+            again = self.start(member, tuple(client.log.batches), host.stored)
+            return again._replace(ended=str(error), told=self._told(client, host), restarted=True)
+        except _PowerLossError:
+            kept = tuple(batch for batch in client.log.batches if batch.end_offset <= client.log.flushed_offset)
+            again = self.start(member, kept, host.stored)
+            sent = (*[(node, encode(message)) for node, message in host.sent], *again.sent)
+            return again._replace(sent=sent, told=self._told(client, host), restarted=True)
+        return self._outcome(client, host)
+
+    def _happen(self, client: KafkaRaftClient, event: tuple[Any, ...]) -> None:
+        kind = event[0]
+        state = client.quorum.state
+        if kind == "receive":
+            client.handle(self._decode(event[1], client), 0)
+        elif kind == "timeout":
+            _expire(state)
+        elif kind == "append":
+            client.prepare_append(client.quorum.epoch, (event[1],), 0)
+        elif kind in ("expire", "fail"):
+            self._end_fetches(client, event)
+        else:
+            assert isinstance(state, LeaderState)
+            if kind == "announce":
+                state.begin_quorum_epoch_at_us = 0
+            else:
+                state.check_quorum_at_us = 0
+
+    def _end_fetches(self, client: KafkaRaftClient, event: tuple[Any, ...]) -> None:
+        """Answer the fetches that wait, or break the connections to members that ended."""
+        waiting = client._fetches.take_all()  # noqa: SLF001
+        if event[0] == "expire":
+            for parked in waiting:
+                client._host.send(parked.request.source, parked.response)  # noqa: SLF001
+            return
+        for node in event[1]:
+            client.requests.reset(node)
+        for parked in waiting:
+            if parked.request.source not in event[1]:
+                client._fetches.wait(parked.request, parked.response, LATER_US)  # noqa: SLF001
+
+    # Snapshots.
+
+    def _outcome(self, client: KafkaRaftClient, host: _Host) -> Outcome:
+        waits = tuple(sorted((node, encode(request)) for node, request in client.requests.in_flight.items()))
+        parked = tuple((encode(one.request), encode(one.response)) for one in client._fetches._parked)  # noqa: SLF001
+        log = client.log
+        snapshot = Snapshot(
+            _freeze_state(client.quorum.state),
+            tuple(self._interned(batch) for batch in log.batches),
+            log.high_watermark,
+            client._next_offset,  # noqa: SLF001
+            waits,
+            parked,
+        )
+        sent = tuple((node, encode(message)) for node, message in host.sent)
+        return Outcome(snapshot, sent, self._told(client, host))
+
+    def _told(self, client: KafkaRaftClient, host: _Host) -> tuple[tuple[int, RaftBatch], ...]:
+        places = {id(batch): place for place, batch in enumerate(client.log.batches)}
+        return tuple((places[id(batch)], self._interned(batch)) for batch in host.told)
+
+    def _interned(self, batch: RaftBatch) -> RaftBatch:
+        key = batch.base_offset, batch.epoch, tuple(batch.records), batch.is_control
+        return self._batches.setdefault(key, batch)
+
+    def _thaw(self, member: int, before: Snapshot, host: _Host) -> KafkaRaftClient:
+        log = RaftLog(before.log)
+        log.high_watermark = before.log_high_watermark
+        scratch = _Host(ElectionState(0), -1)
+        client = KafkaRaftClient(member, VOTERS, log, None, self._decide, CONFIG, scratch, 0)
+        client._host = host  # noqa: SLF001
+        client.quorum._store = host.store  # noqa: SLF001
+        client.quorum.state = _thaw_state(before.state)
+        client._next_offset = before.next_offset  # noqa: SLF001
+        client.requests.reset_all()
+        for node, request in before.waits:
+            client.requests.on_request_sent(node, _decode_request(request), 0)
+        purgatory = FetchPurgatory()
+        for request, response in before.parked:
+            asked_for = _decode_request(request)
+            answer = _build(response, {"request": asked_for})
+            assert isinstance(asked_for, RaftFetchRequest)
+            assert isinstance(answer, RaftFetchResponse)
+            purgatory.wait(asked_for, answer, LATER_US)
+        client._fetches = purgatory  # noqa: SLF001
+        return client
+
+    def _decode(self, message: Encoded, client: KafkaRaftClient) -> RaftRequest | RaftResponse:
+        """A message; a response to a request in flight refers to that very object."""
+        if not issubclass(message[0], RaftResponse):
+            return _decode_request(message)
+        response = dict(zip(_slots(message[0]), message[1:], strict=True))
+        waiting = client.requests.in_flight.get(response["source"])
+        encoded = response["request"]
+        same = waiting is not None and encode(waiting) == encoded
+        built = _build(message, {"request": waiting if same else _decode_request(encoded)})
+        assert isinstance(built, RaftResponse)
+        return built
+
+
+def is_expected(snapshot: Snapshot, response: Encoded) -> bool:
+    """Whether a member waits for a response."""
+    values = dict(zip(_slots(response[0]), response[1:], strict=True))
+    return (values["source"], values["request"]) in snapshot.waits
+
+
+def is_response(message: Encoded) -> bool:
+    """Whether a message is a response."""
+    return issubclass(message[0], RaftResponse)
+
+
+def values_of(message: Encoded) -> dict[str, Any]:
+    """What a message has, by name."""
+    return dict(zip(_slots(message[0]), message[1:], strict=True))
+
+
+def election_of(snapshot: Snapshot) -> ElectionState:
+    """What quorum-state has: each transition that changes it is stored."""
+    return _election(snapshot.state)
+
+
+@cache
+def _election(state: tuple[Any, ...]) -> ElectionState:
+    return _thaw_state(state).election()
+
+
+def encode(message: RaftRequest | RaftResponse) -> Encoded:
+    """A message as a value."""
+    values: list[Any] = []
+    for name in _slots(type(message)):
+        value = getattr(message, name)
+        if isinstance(value, RaftRequest):
+            value = encode(value)
+        elif isinstance(value, list):
+            value = tuple(value)
+        values.append(value)
+    return (type(message), *values)
+
+
+_slots_of: Final[dict[type[Any], list[str]]] = {}
+
+
+def _slots(cls: type[Any]) -> list[str]:
+    known = _slots_of.get(cls)
+    if known is None:
+        known = [name for base in reversed(cls.__mro__) for name in vars(base).get("__slots__", ())]
+        _slots_of[cls] = known
+    return known
+
+
+def _decode_request(message: Encoded) -> RaftRequest:
+    built = _build(message, {})
+    assert isinstance(built, RaftRequest)
+    return built
+
+
+def _build(message: Encoded, instead: dict[str, Any]) -> object:
+    built = object.__new__(message[0])
+    for name, value in zip(_slots(message[0]), message[1:], strict=True):
+        setattr(built, name, instead.get(name, value))
+    return built
+
+
+def _expire(state: EpochState) -> None:
+    """Let the timeout of a state be over."""
+    if isinstance(state, FollowerState):
+        state.fetch_timeout_at_us = 0
+    elif isinstance(state, CandidateState) and state.back_off_until_us is not None:
+        state.back_off_until_us = 0
+    else:
+        assert isinstance(state, UnattachedState | NomineeState | ResignedState)
+        state.election_at_us = 0
+
+
+# States: what makes a difference while time stands still.
+
+
+def _freeze_state(state: EpochState) -> tuple[Any, ...]:
+    common = type(state), state.epoch, state.high_watermark
+    if isinstance(state, LeaderState):
+        ends = tuple(replica.end_offset for replica in state._voters.values())  # noqa: SLF001
+        return (*common, state.local_id, state.epoch_start_offset, ends, state.begin_quorum_epoch_at_us > 0)
+    if isinstance(state, FollowerState):
+        return (*common, state.leader, state.voted, state.has_fetched_from_leader)
+    if isinstance(state, ResignedState):
+        return (*common, state.local_id, tuple(state.unacked_voters), state.preferred_successors)
+    if isinstance(state, UnattachedState):
+        return (*common, state.leader, state.voted)
+    assert isinstance(state, NomineeState)
+    votes = tuple(state.votes._states.items())  # noqa: SLF001
+    if isinstance(state, ProspectiveState):
+        local_id = state._local_id  # noqa: SLF001
+        return (*common, votes, local_id, state.leader, state.voted, state.reaches_leader)
+    assert isinstance(state, CandidateState)
+    return (*common, votes, state.local_id, min(state.retries, 1), state.back_off_until_us)
+
+
+def _thaw_state(frozen: tuple[Any, ...]) -> EpochState:
+    cls, epoch, high_watermark = frozen[:3]
+    rest = frozen[3:]
+    if cls is LeaderState:
+        return _thaw_leader(epoch, high_watermark, rest)
+    if cls is FollowerState:
+        follower = FollowerState(epoch, rest[0], rest[1], high_watermark, LATER_US)
+        follower.has_fetched_from_leader = rest[2]
+        return follower
+    if cls is ResignedState:
+        resigned = ResignedState(rest[0], epoch, VOTERS, rest[2], LATER_US)
+        resigned.unacked_voters = list(rest[1])
+        return resigned
+    if cls is UnattachedState:
+        return UnattachedState(epoch, rest[0], rest[1], high_watermark, LATER_US)
+    nominee: NomineeState
+    if cls is ProspectiveState:
+        nominee = ProspectiveState(
+            rest[1], epoch, rest[2], rest[3], VOTERS, high_watermark, LATER_US, reaches_leader=rest[4]
+        )
+    else:
+        candidate = CandidateState(rest[1], epoch, VOTERS, high_watermark, LATER_US, rest[2])
+        candidate.back_off_until_us = rest[3]
+        nominee = candidate
+    nominee.votes._states = dict(rest[0])  # noqa: SLF001
+    return nominee
+
+
+def _thaw_leader(epoch: int, high_watermark: int | None, rest: tuple[Any, ...]) -> LeaderState:
+    local_id, start, ends, begun = rest
+    accumulator = BatchAccumulator(epoch, max(ends), 0)
+    leader = LeaderState(local_id, epoch, start, VOTERS, (), accumulator, LATER_US, 0)
+    leader.high_watermark = high_watermark
+    for replica, end in zip(leader._voters.values(), ends, strict=True):  # noqa: SLF001
+        replica.end_offset = end
+    leader.begin_quorum_epoch_at_us = LATER_US if begun else 0
+    return leader
