@@ -58,6 +58,10 @@ class Member(RaftHost):
         self.leaders: list[LeaderAndEpoch] = []
         self.wake_us = NEVER
 
+    def begin(self) -> None:
+        """A process starts."""
+        self.told, self.leaders = [], []
+
     def send(self, node: int, message: RaftRequest | RaftResponse) -> None:
         self.quorum.send(self.number, node, message)
 
@@ -107,6 +111,7 @@ class Quorum:
         duplicates: int = 0,
         most_delay_us: int = 5_000,
         config: QuorumConfig | None = None,
+        member: type[Member] | None = None,
     ) -> None:
         rules = MODES[RELEASES[release]].rules if isinstance(release, str) else release
         self.decide = Decisions(rules)
@@ -115,8 +120,9 @@ class Quorum:
         self.config = config or QuorumConfig()
         self.now_us = 0
         self.voters = tuple(range(1, voters + 1))
+        kind = member or Member
         self.members: dict[int, Member] = {
-            number: Member(self, number) for number in (*self.voters, *range(101, 101 + observers))
+            number: kind(self, number) for number in (*self.voters, *range(101, 101 + observers))
         }
         self.cut: set[int] = set()
         self.ended: list[str] = []
@@ -136,7 +142,7 @@ class Quorum:
 
     def start(self, number: int) -> None:
         member = self.members[number]
-        member.told, member.leaders = [], []
+        member.begin()
         try:
             member.client = KafkaRaftClient(
                 number,
@@ -164,6 +170,7 @@ class Quorum:
         self.stop(number)
         self.members[number].log.reopen(keeps=0)
         self.members[number].stored = None
+        self._epochs.pop(number, None)
 
     def append(self, size: int = 1) -> bool:
         """Let a leader whose controller is active append records."""
