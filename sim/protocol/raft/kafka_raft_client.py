@@ -592,11 +592,12 @@ class KafkaRaftClient:
         Kafka: KafkaRaftClient#endEpochElectionBackoff, KafkaRaftClient#strictExponentialElectionBackoffMs.
         """
         most_us = self._config.election_backoff_max_us
-        if self.quorum.local_id not in preferred:
-            return most_us
-        position = preferred.index(self.quorum.local_id)
-        if position == 0:
+        local_id = self.quorum.local_id
+        position = preferred.index(local_id) if local_id in preferred else len(preferred)
+        if position == 0:  # A leader that has just started names nobody, and no voter waits.
             return 0
+        if position == len(preferred):
+            return most_us
         most_ms = most_us // 1000  # Kafka shifts milliseconds.
         return min(most_ms, (most_ms >> (len(preferred) - 1)) << (position - 1)) * 1000
 
