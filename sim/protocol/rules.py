@@ -922,7 +922,7 @@ class Rules:
         RuleSpec(
             "To which voters the leader of the metadata quorum repeats that it leads, every half fetch timeout: all, "
             "or those that have not fetched meanwhile.",
-            "LeaderState.needToSendBeginQuorumRequests (4.3)",
+            "LeaderState.needToSendBeginQuorumRequests (4.2)",
             KRAFT,
         ),
     ]

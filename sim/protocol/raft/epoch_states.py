@@ -44,7 +44,7 @@ class EpochState:
 
 
 def _grants(leader: int, voted: int, candidate: int, *, up_to_date: bool, pre_vote: bool) -> bool:
-    """Kafka: QuorumState#unattachedOrProspectiveCanGrantVote (4.1-4.4), UnattachedState#canGrantVote (3.9)."""
+    """Kafka: QuorumState#unattachedOrProspectiveCanGrantVote (4.1-4.4), UnattachedState#canGrantVote."""
     if pre_vote:
         return up_to_date
     if voted != NO_NODE:
@@ -215,7 +215,7 @@ class FollowerState(EpochState):
         return pre_vote and up_to_date and not self.has_fetched_from_leader
 
     def reset_fetch_timeout_for_successful_fetch(self, fetch_timeout_at_us: int) -> None:
-        """The leader has answered a fetch. Kafka: FollowerState#resetFetchTimeoutForSuccessfulFetch."""
+        """The leader has answered a fetch. Kafka: FollowerState#resetFetchTimeoutForSuccessfulFetch (4.1-4.4)."""
         self.fetch_timeout_at_us = fetch_timeout_at_us
         self.has_fetched_from_leader = True
 

@@ -48,7 +48,7 @@ from sim.protocol.raft.raft_messages import (
 from sim.protocol.raft.request_manager import NEVER, RequestManager
 
 RETRY_BACKOFF_BASE_US: Final = 100_000
-"""Unit of the back-off between elections up to 3.9. Kafka: KafkaRaftClient#RETRY_BACKOFF_BASE_MS (3.9)."""
+"""Unit of the back-off between elections up to 3.9. Kafka: KafkaRaftClient#binaryExponentialElectionBackoffMs (3.9)."""
 _MOST_DOUBLINGS: Final = 20
 
 
@@ -66,7 +66,7 @@ class QuorumConfig(NamedTuple):
 
 
 class LeaderAndEpoch(NamedTuple):
-    """A leader, or `NO_NODE`, and its epoch. Kafka: LeaderAndEpoch."""
+    """A leader, or `NO_NODE`, and its epoch. Kafka: raft.LeaderAndEpoch."""
 
     leader: int
     epoch: int
@@ -91,7 +91,7 @@ class RaftHost:
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Write the log to disk. Kafka: RaftLog#flush (4.3)."""
+        """Write the log to disk. Kafka: RaftLog#flush (4.3-4.4)."""
         raise NotImplementedError
 
     def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
@@ -391,7 +391,7 @@ class KafkaRaftClient:
         return min(at_us, state.fetch_timeout_at_us)
 
     def _poll_follower_as_observer(self, state: FollowerState, now_us: int) -> int:
-        """Kafka: KafkaRaftClient#pollFollowerAsObserver, KafkaRaftClient#maybeSendFetchToBestNode."""
+        """Kafka: KafkaRaftClient#pollFollowerAsObserver, KafkaRaftClient#maybeSendFetchToBestNode (4.1-4.4)."""
         if self._shutdown_us is not None:
             return now_us
         if now_us >= state.fetch_timeout_at_us and self._decide.observer_keeps_bootstrap.yes():

@@ -129,7 +129,7 @@ class LeaderState(EpochState):
         return [voter for voter in self._voters if voter != self.local_id]
 
     def need_to_send_begin_quorum_requests(self, now_us: int) -> list[int]:
-        """Voters that have not fetched for a while. Kafka: LeaderState#needToSendBeginQuorumRequests (4.3-4.4)."""
+        """Voters that have not fetched for a while. Kafka: LeaderState#needToSendBeginQuorumRequests (4.2-4.4)."""
         return [
             state.replica
             for state in self._voters.values()

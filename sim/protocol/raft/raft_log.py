@@ -16,7 +16,7 @@ class IllegalRaftStateError(Exception):
 
 
 class OffsetAndEpoch(NamedTuple):
-    """An end offset of a log, and the epoch of the record before it. Kafka: OffsetAndEpoch."""
+    """An end offset of a log, and the epoch of the record before it. Kafka: common.OffsetAndEpoch."""
 
     offset: int
     epoch: int
@@ -61,7 +61,7 @@ class RaftLog:
     """A log. The high watermark is in memory only: a process that starts does not know it.
 
     An epoch in which no record was appended is not part of it: a leader appends its LeaderChange record before it
-    handles any message. Kafka: RaftLog (4.3), ReplicatedLog (3.9-4.1).
+    handles any message. Kafka: RaftLog (4.3-4.4), ReplicatedLog (3.9-4.2).
 
     Attributes:
         batches: all of them, in the order of their offsets.
@@ -78,12 +78,12 @@ class RaftLog:
 
     @property
     def end_offset(self) -> int:
-        """Offset of the next record. Kafka: RaftLog#endOffset (4.3)."""
+        """Offset of the next record. Kafka: RaftLog#endOffset (4.3-4.4)."""
         return self.batches[-1].end_offset if self.batches else 0
 
     @property
     def last_fetched_epoch(self) -> int:
-        """Epoch of the last record, 0 without one. Kafka: RaftLog#lastFetchedEpoch (4.3)."""
+        """Epoch of the last record, 0 without one. Kafka: RaftLog#lastFetchedEpoch (4.3-4.4)."""
         return self.batches[-1].epoch if self.batches else 0
 
     @property
@@ -94,7 +94,7 @@ class RaftLog:
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """Where the records of an epoch and of all earlier ones end, with the epoch of the last of them.
 
-        Kafka: RaftLog#endOffsetForEpoch (4.3).
+        Kafka: RaftLog#endOffsetForEpoch (4.3-4.4).
         """
         found = 0
         for batch in self.batches:
@@ -106,7 +106,7 @@ class RaftLog:
     def diverging(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
         """Where a log that ends at an offset, with a last epoch, parts from this one; None if it is a part of this one.
 
-        Kafka: RaftLog#validateOffsetAndEpoch (4.3).
+        Kafka: RaftLog#validateOffsetAndEpoch (4.3-4.4).
         """
         if offset == 0:
             return None
@@ -114,7 +114,7 @@ class RaftLog:
         return own if own.epoch != epoch or own.offset < offset else None
 
     def read(self, offset: int, end: int) -> list[RaftBatch]:
-        """Batches from an offset, which begins a batch, up to an end offset. Kafka: RaftLog#read (4.3)."""
+        """Batches from an offset, which begins a batch, up to an end offset. Kafka: RaftLog#read (4.3-4.4)."""
         return [batch for batch in self._from(offset) if batch.end_offset <= end]
 
     def _from(self, offset: int) -> list[RaftBatch]:
@@ -131,14 +131,14 @@ class RaftLog:
         Raises:
             IllegalRaftStateError: it belongs elsewhere.
 
-        Kafka: RaftLog#appendAsLeader (4.3), RaftLog#appendAsFollower (4.3).
+        Kafka: RaftLog#appendAsLeader (4.3-4.4), RaftLog#appendAsFollower (4.3-4.4).
         """
         if batch.base_offset != self.end_offset or batch.epoch < self.last_fetched_epoch:
             raise IllegalRaftStateError(f"{batch} does not follow {self.end}")
         self.batches.append(batch)
 
     def flush(self) -> None:
-        """Write everything to disk. Kafka: RaftLog#flush (4.3)."""
+        """Write everything to disk. Kafka: RaftLog#flush (4.3-4.4)."""
         self.flushed_offset = self.end_offset
 
     def truncate_to(self, offset: int) -> None:
@@ -147,7 +147,7 @@ class RaftLog:
         Raises:
             IllegalRaftStateError: the offset is below the high watermark.
 
-        Kafka: RaftLog#truncateTo (4.3).
+        Kafka: RaftLog#truncateTo (4.3-4.4).
         """
         if offset < self.high_watermark:
             raise IllegalRaftStateError(f"truncation to {offset} below the high watermark {self.high_watermark}")
@@ -158,7 +158,7 @@ class RaftLog:
     def truncate_to_end_offset(self, leaders: OffsetAndEpoch) -> int:
         """Truncate where the leader's response shows that the logs part; returns the new end offset.
 
-        Kafka: RaftLog#truncateToEndOffset (4.3).
+        Kafka: RaftLog#truncateToEndOffset (4.3-4.4).
         """
         own = self.end if leaders.epoch == 0 else self.end_offset_for_epoch(leaders.epoch)
         offset = own.offset
@@ -173,7 +173,7 @@ class RaftLog:
         Raises:
             IllegalRaftStateError: it would go back, or exceed the end offset.
 
-        Kafka: RaftLog#updateHighWatermark (4.3).
+        Kafka: RaftLog#updateHighWatermark (4.3-4.4).
         """
         if offset < self.high_watermark or offset > self.end_offset:
             raise IllegalRaftStateError(f"high watermark {self.high_watermark} -> {offset}, end {self.end_offset}")

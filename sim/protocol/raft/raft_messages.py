@@ -142,7 +142,7 @@ class EndQuorumEpochResponse(RaftResponse):
 
 
 class RaftFetchRequest(RaftRequest):
-    """A fetch of the metadata log. Kafka: FetchRequestData.
+    """A fetch of the metadata log. Kafka: message.FetchRequestData.
 
     Attributes:
         fetch_offset: end offset of the sender's log, up to which a voter has flushed it.

@@ -27,7 +27,7 @@ class ConnectionState:
 
 
 class RequestManager:
-    """All connections of a member. Kafka: RequestManager.
+    """All connections of a member. Kafka: raft.RequestManager.
 
     Args:
         bootstrap_servers: the members that are asked for a leader.
