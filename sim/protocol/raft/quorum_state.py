@@ -12,7 +12,6 @@ from sim.protocol.raft.epoch_states import (
     CandidateState,
     EpochState,
     FollowerState,
-    NomineeState,
     ProspectiveState,
     ResignedState,
     UnattachedState,
@@ -296,8 +295,3 @@ class QuorumState:
         return IllegalRaftStateError(
             f"member {self.local_id}: no transition from {what} in epoch {state.epoch} to {target}"
         )
-
-
-def is_nominee(state: EpochState) -> bool:
-    """Whether a member collects votes. Kafka: QuorumState#isNomineeState (4.1-4.4)."""
-    return isinstance(state, NomineeState)
