@@ -179,6 +179,9 @@ class Machine:
         state = client.quorum.state
         if kind == "receive":
             client.handle(self._decode(event[1], client), 0)
+            after = client.quorum.state
+            if isinstance(after, FollowerState):
+                after.fetch_timeout_at_us = LATER_US  # After EndQuorumEpoch, too, a timeout is an event of its own.
         elif kind == "timeout":
             _expire(state)
         elif kind == "append":
