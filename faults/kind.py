@@ -21,6 +21,7 @@ PARAM_KINDS: Final[Mapping[str, str]] = {
     "batch": "the name of a new batch, which the line sends",
     "sent": "the name of a batch that a line of the script sends",
     "count": "an int from 1 on",
+    "producer": "the number of a producer, an int from 1 to sim.producers",
     "directory": "the number of a log directory, an int from 1 on",
     "acks": "0, 1 or all",
     "broker": "a broker",
