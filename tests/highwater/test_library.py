@@ -72,8 +72,8 @@ def test_a_failure_is_shrunk_explained_and_drawn(tmp_path: Path) -> None:
     assert told.curve.shares[0].violating < told.curve.shares[-1].violating == told.curve.shares[-1].runs
     page = Page(told._repr_html_())
     assert (page.problems, told.shrunk.said in page.text) == ([], True)
-    assert "continued under other latencies" in page.text
-    assert f"it stays in {told.necessary.stays} of {TRIES} runs" in page.text
+    assert f"with other latencies {told.necessary.stays} of {TRIES} runs fail in the same way" in page.text
+    assert "continuations end in committed-loss" in page.text
     drawn = hw.draw(told)
     assert drawn._repr_svg_().startswith("<svg ")
     assert Page(drawn.svg).fetched == []
@@ -174,7 +174,7 @@ def test_the_package_is_the_command_line(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "highwater", "run", "canary", "--mode", "hw", "-q"]
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("canary, mode hw, seed 0: violation")
+    assert done.stdout.startswith("canary, mode hw, seed 0: acknowledged record LOST")
 
 
 def test_a_review_is_that_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

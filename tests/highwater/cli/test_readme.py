@@ -81,6 +81,10 @@ CODES: dict[tuple[str, ...], int] = {
         *("--rule", "mutant=hw-ignores-min-isr"),
     ): exit_codes.UNEXPECTED,
     ("explore", "--mode", "hw", "--stops", "1"): exit_codes.UNEXPECTED,
+    (
+        *("explore", "--quorum", "--mode", "elr-4.3"),
+        *("--epochs", "1", "--losses", "0", "--forgets", "1"),
+    ): exit_codes.UNEXPECTED,
 }
 """Commands that do not exit with 0."""
 STUB = """\

@@ -70,7 +70,7 @@ OWN: Final = ("default.replication.factor", "sim.elision", "sim.event.budget", "
 """Keys that are drawn in another way or, as they bound what a run takes, not at all."""
 ELISION_EVENTS: Final = 60_000
 """Budget of events of runs with and without elision."""
-_VERDICT: Final = re.compile(r", seed \d+: (\w+)")
+_VERDICT: Final = re.compile(r'"verdict": "(\w+)"')
 CHUNK: Final = 25
 PING: Final = "sim.heartbeat.interval.ms"
 SESSION: Final = "zookeeper.session.timeout.ms"
@@ -378,7 +378,7 @@ def _run(words: list[str], output: Path) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (KILLED_BYTES, KILLED_BYTES))
     with output.open("w") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
         os.dup2(stream.fileno(), 2)  # What lacks memory is told there.
-        return cli.main([*words, "--color", "never"])
+        return cli.main([*words, "--json", "--color", "never"])
 
 
 def _outcome(code: int, output: str) -> tuple[str, str]:
