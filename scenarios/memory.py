@@ -89,10 +89,10 @@ def _left() -> int | None:
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit - _used()
+    return None if limit == resource.RLIM_INFINITY else limit - used()
 
 
-def _used() -> int:
+def used() -> int:
     """Bytes of the address space that the process uses; 0 where the system does not tell."""
     try:
         handle = os.open("/proc/self/statm", os.O_RDONLY)

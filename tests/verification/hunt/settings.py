@@ -37,6 +37,7 @@ from faults.kinds.topic_changes import OF_TOPICS
 from faults.stories import copies
 from faults.stories.reassignments import MOVES
 from highwater.cli import main as cli
+from scenarios import memory
 from scenarios.format import schema, selection
 from scenarios.format.catalogue import load, names
 from scenarios.format.cluster_checks import deletes_topics
@@ -375,7 +376,8 @@ def measured(case: Case, cpu_s: float = CPU_S, memory_mb: float = MEMORY_MB) -> 
 def _run(words: list[str], output: Path) -> int:
     """Run ``highwater`` with these arguments and return its exit code, in a process that ends afterwards."""
     resource.setrlimit(resource.RLIMIT_CPU, (KILLED_S, KILLED_S))
-    resource.setrlimit(resource.RLIMIT_AS, (KILLED_BYTES, KILLED_BYTES))
+    most = memory.used() + KILLED_BYTES  # This process may have imported much.
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     with output.open("w") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
         os.dup2(stream.fileno(), 2)  # What lacks memory is told there.
         return cli.main([*words, "--json", "--color", "never"])
