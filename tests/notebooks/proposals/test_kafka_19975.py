@@ -49,4 +49,4 @@ def test_the_mode_has_the_rule_of_the_release() -> None:
 def test_all_modes_end_as_the_scenario_expects(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "kafka-19975-moved-back", "--plugin", PLUGIN)
     assert call.code == exit_codes.EXPECTED
-    assert call.out.count("as expected") == 4
+    assert "\n4 runs, all as expected; 2 show a known failure" in call.out

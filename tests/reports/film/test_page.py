@@ -71,7 +71,7 @@ def test_story_and_picture_are_there_without_scripts() -> None:
 def test_the_markdown_ends_with_the_replay_line() -> None:
     film = shown(*LOSES)
     lines = blocks_as_markdown(story_blocks(film.observed.result, film.story)).splitlines()
-    assert lines[0].startswith("### reassignments, mode elr-4.3, seed 253: violation")
+    assert lines[0].startswith("### reassignments, mode elr-4.3, seed 253: acknowledged record LOST")
     assert lines[-2] == film.observed.result.row["replay"]
 
 

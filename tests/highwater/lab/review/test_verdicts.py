@@ -70,4 +70,4 @@ def test_rules_that_answer_otherwise_and_change_no_history_are_not_tested(tmp_pa
     found, said = reviewed("elr-4.3+isr_lag=time", "elr-4.3", "chaos", 3, tmp_path)
     assert (found.verdict, found.is_worse) == (UNTESTED, False)
     assert sum(one.touched for one in found.swept) == 3
-    assert any("mattered on 0 of 3 seeds, and changed what happened on 0;" in line for line in said)
+    assert any("decided otherwise on 3 of 3 seeds, and changed what happened on 0;" in line for line in said)
