@@ -127,7 +127,7 @@ def test_a_run_without_end_or_bound_is_killed(monkeypatch: pytest.MonkeyPatch) -
     assert 0.5 < found.cpu_s < 10
 
     def grows(*_: object, **__: object) -> None:
-        bytearray(hunt.KILLED_BYTES)
+        bytearray(2 * hunt.KILLED_BYTES)
 
     monkeypatch.setattr(runs, "run", grows)
     assert "exit code 69: highwater: out of memory" in measured(chaos()).why
