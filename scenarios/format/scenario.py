@@ -228,6 +228,9 @@ class AlsoOccurs:
     reason: values.Words
 
 
+_Release = Annotated[str, Bounds(pattern=r"^[0-9]+([.][0-9]+)+$")]
+
+
 @dataclass(frozen=True, slots=True)
 class OnBrokers:
     """Releases of Kafka on whose brokers ``make confirm`` runs the scenario.
@@ -236,17 +239,21 @@ class OnBrokers:
         releases: the releases.
         pace: seconds of the scenario per real second.
         without: why brokers cannot run it; then there are no releases.
+        shown_on: releases on whose brokers a program of its own, which `without` names, showed the failure each time.
     """
 
-    releases: tuple[Annotated[str, Bounds(pattern=r"^[0-9]+([.][0-9]+)+$")], ...] = ()
+    releases: tuple[_Release, ...] = ()
     pace: values.Positive = 5
     without: values.Words = ""
+    shown_on: tuple[_Release, ...] = ()
 
     @staticmethod
     def check_table(table: Any) -> None:
         """Check what keys demand of each other; raises ValueError."""
         if bool(table.releases) == bool(table.without):
             raise ValueError("it has either 'releases', or 'without', the reason why there are none")
+        if table.shown_on and not table.without:
+            raise ValueError("'shown_on' needs 'without', which names the program")
 
 
 @dataclass(frozen=True, slots=True)

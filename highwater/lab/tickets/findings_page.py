@@ -62,7 +62,9 @@ def _concerned(one: KnownFinding) -> tuple[str, str]:
     modes = [MODES[name] for name in one.expect if MODES[name].release != NO_RELEASE]
     broken = [mode for mode in modes if run_row(scenario, mode, 0)["violations_inside"]]
     on_brokers, _ = _releases(one.name)
-    found = sorted({tuple(map(int, release.split(".")[:2])) for release in (*_named(broken), *on_brokers)})
+    by_program = scenario.confirm.shown_on if scenario.confirm is not None else ()
+    releases = (*_named(broken), *on_brokers, *by_program)
+    found = sorted({tuple(map(int, release.split(".")[:2])) for release in releases})
     first, last = (".".join(map(str, numbers)) for numbers in (found[0], found[-1]))
     feature = "ELR" if all(mode.rules.elr == "on" for mode in broken) else "any"
     return first if first == last else f"{first} to {last}", feature
