@@ -16,8 +16,8 @@ _IMPORTERS: Final = frozenset({"pyarrow", "sim", "faults", "scenarios", "reports
 def spare(*packages: str) -> None:
     """Refuse these packages to pyarrow and to this project in this process, for good.
 
-    Others, as plug-ins and pyspark, still import them. Not for the process of a library's user, who may want a data
-    frame.
+    Plug-ins and pyspark still import them, but pyarrow then converts neither from nor to what they hold: it looks for
+    them once. So the process of a library's user, who may want a data frame, must not call this.
     """
     for finder in sys.meta_path:
         if isinstance(finder, _Refusal):
@@ -27,7 +27,7 @@ def spare(*packages: str) -> None:
 
 
 class _Refusal:
-    """A finder of modules."""
+    """A finder that raises for these packages if pyarrow or this project imports them."""
 
     def __init__(self, packages: tuple[str, ...]) -> None:
         self.packages = set(packages)
@@ -39,4 +39,4 @@ class _Refusal:
         while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
             frame = frame.f_back
         if str(frame.f_globals.get("__package__")).partition(".")[0] in _IMPORTERS:
-            raise ModuleNotFoundError(f"{name} is spared in this process", name=name)
+            raise ModuleNotFoundError(f"{name} is kept out of this process: pyarrow would import it in vain", name=name)

@@ -51,7 +51,7 @@ GAP: Final = 2
 SHORT: Final = 24
 """A column of cells up to this long is not wrapped."""
 NAME_MOST: Final = 50
-"""The same of the first column, whose names can be copied."""
+"""Longest cell of the first column that is not wrapped: its names have to stay whole to be copied."""
 
 
 @dataclass

@@ -40,7 +40,7 @@ def command(ui: Ui, word: str | None, as_json: bool) -> None:
     elif word is None:
         rows = [(rule["name"], " | ".join(one["value"] for one in rule["values"])) for rule in found]
         ui.show([Table(["rule", "values"], rows, apart=False)])
-        ui.note("highwater rules WORD tells of those that have the word")
+        ui.note("highwater rules WORD shows the rules that mention WORD")
     else:
         ui.show(block for rule in found for block in _blocks(rule))
 

@@ -177,8 +177,8 @@ def _extent(review: Review) -> Iterator[str]:
     changed = sum(one.changed for one in review.swept)
     touched = sum(one.touched for one in review.swept)
     yield (
-        f"In random scenarios, the changed rules decided otherwise on {touched:,} of {review.seeds:,} seeds, and "
-        f"changed what happened on {changed:,}; the other runs are identical."
+        f"In random scenarios, the changed rules would have decided otherwise on {touched:,} of {review.seeds:,} "
+        f"seeds, and changed what happened on {changed:,}; the other runs are identical."
     )
     if review.skipped:
         yield f"Not everything was tried: see {TESTED!r}."
