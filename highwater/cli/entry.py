@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 
 from sim.exit_codes import EXPECTED, INTERRUPTED, UNAVAILABLE
@@ -29,10 +30,11 @@ from scenarios import memory  # noqa: E402
 
 
 def _heed(lost: sys.UnraisableHookArgs) -> None:
-    """Exit on an interrupt during a callback, which Python would print and ignore."""
+    """Exit on an interrupt during a callback, which Python would print and ignore; print nothing where memory lacked."""
     if isinstance(lost.exc_value, KeyboardInterrupt):
         _leave(signal.SIGINT, None)
-    sys.__unraisablehook__(lost)
+    if not memory.is_lacking(lost.exc_value):
+        sys.__unraisablehook__(lost)
 
 
 def _heed_thread(ended: threading.ExceptHookArgs) -> None:
@@ -58,11 +60,13 @@ def main() -> int:
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return cli.main()
-    except (ImportError, MemoryError) as error:
+    except Exception as error:
         if not memory.is_lacking(error):
             raise
         memory.tell(error)
-        return UNAVAILABLE
+        with suppress(Exception):
+            sys.stdout.flush()
+        os._exit(UNAVAILABLE)  # The interpreter's shutdown would print more MemoryErrors.
     finally:
         # Only the interpreter's shutdown remains.
         signal.signal(signal.SIGINT, signal.SIG_DFL)

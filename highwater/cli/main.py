@@ -89,7 +89,10 @@ def highwater() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line with these words, by default those of the process; return the exit code."""
+    """Run the command line with these words, by default those of the process; return the exit code.
+
+    Raises what `memory.is_lacking` recognises if the words are the process's, which then cannot go on.
+    """
     ui = Ui()
     try:
         _open_streams()
@@ -102,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ui.warn("\ninterrupted")  # After the terminal's ^C.
         return exit_codes.INTERRUPTED
     except Exception as error:
-        if not memory.is_lacking(error):
+        if arguments is None or not memory.is_lacking(error):
             raise
         memory.tell(error)
         return exit_codes.UNAVAILABLE
