@@ -30,7 +30,7 @@ from scenarios import memory  # noqa: E402
 
 
 def _heed(lost: sys.UnraisableHookArgs) -> None:
-    """Exit on an interrupt during a callback, which Python would print and ignore; print nothing where memory lacked."""
+    """Exit on an interrupt during a callback, which Python would print and ignore; print nothing if memory lacks."""
     if isinstance(lost.exc_value, KeyboardInterrupt):
         _leave(signal.SIGINT, None)
     if not memory.is_lacking(lost.exc_value):

@@ -54,7 +54,7 @@ class Bursts:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of the cluster. Script, faults and most columns of a row are about the first partition of the first one.
+    """A topic of the cluster. Script lines and faults that name no partition are about the first one's partition 0.
 
     Attributes:
         name: its name.

@@ -14,6 +14,7 @@ from scenarios.single.execution import Execution
 from sim.checkers.registry import FINDINGS
 from sim.history import last_standing
 from sim.history.findings import Violation
+from sim.hosts.topics import ClusterPartition
 from sim.protocol.modes import MODES, Mode
 
 
@@ -29,6 +30,10 @@ class EndedRun:
             or story is missing is judged.
         plan: the faults as drawn.
         injection: the faults as realised.
+        run_coverage: what was reached and decided.
+        findings: the violations and warnings of all partitions.
+        recorders: those of all partitions, also of deleted ones.
+        window_us: start and end of the time in which availability is measured.
         waited: what acks=all writes waited for the high watermark.
         hidden_us: how long batches acked with acks=1 were hidden from consumers.
     """
@@ -54,21 +59,26 @@ class EndedRun:
         self.replay = replay_line(run.scenario, run.mode, run.seed, run.overrides, self.digest) if needs_replay else ""
         self.plan = run.plan
         self.injection = injection
-        self.elections = recorder.counts.elections - run.warmup_elections
-        acked, elections = len(recorder.history.clients.acks), self.elections
-        for further in recorder.further.values():
-            acked += len(further.history.clients.acks)
-            elections += max(0, further.counts.elections - 1)
-        self.vacuous = is_vacuous(run.scenario, batches_acked=acked, faults=injection.effective, elections=elections)
-        self.recorder = recorder
-        self.recorders = [recorder, *recorder.further.values()]
+        self.recorders = [partition.recorder for partition in run.cluster.partitions]
+        self.elections = sum([_elections(run, partition) for partition in run.cluster.partitions])
+        acked = sum([len(one.history.clients.acks) for one in self.recorders])
+        faults = injection.effective
+        self.vacuous = is_vacuous(run.scenario, batches_acked=acked, faults=faults, elections=self.elections)
+        self.run_coverage = recorder.coverage
         self.needless_stall = int(run.needless_stall)
-        self.findings, self.clients = recorder.history.findings, recorder.history.clients
+        self.findings = recorder.history.findings
+        self.window_us = run.window_us
         self.last_standing = _last_standing(run)
         self.waited, self.hidden_us = run.waited, run.hidden_us
         self.coverage = coverage.column(recorder.coverage, injection.realised)
         self.events = run.kernel.events
         self.end_us = run.kernel.now_us
+
+
+def _elections(run: Execution, partition: ClusterPartition) -> int:
+    """Elections after warm-up; the first leader of a partition that is created later is none."""
+    elections = partition.recorder.counts.elections
+    return elections - run.warmup_elections.get(partition.name, min(1, elections))
 
 
 def _verdict(run: Execution, error: str) -> str:

@@ -158,7 +158,8 @@ class Execution:
         self.further_sends: dict[str, list[ProducerBatch]] = {}
         self.waited = Waiting()
         self.hidden_us = 0
-        self.warmup_elections = 0
+        self.warmup_elections: dict[str, int] = {}
+        self.window_us = (0, 0)
         self.inside = True
         self.stalled = self.needless_stall = False
         self.traceback = ""
@@ -254,9 +255,11 @@ class Execution:
     def _begin_clients(self, _: object) -> None:
         cluster = self.cluster
         self.clients_began = True
-        self.warmup_elections = cluster.recorder.counts.elections
-        cluster.recorder.availability.begin(self.kernel.now_us)
+        self.window_us = self.kernel.now_us, self.kernel.now_us
         for partition in cluster.partitions:
+            self.warmup_elections[partition.name] = partition.recorder.counts.elections
+            if not partition.deleted:
+                partition.recorder.availability.begin(self.kernel.now_us)
             self._begin_clients_of(partition)
 
     def _begin_clients_of(self, partition: ClusterPartition) -> None:
@@ -279,6 +282,8 @@ class Execution:
         """
         first_id = partition.place * IDS_EACH
         self.further_checkers[partition.name] = Checkers(partition.recorder)
+        if self.clients_began:
+            partition.recorder.availability.begin(self.kernel.now_us)
         self.convergence.add(partition, first_id)
         self.kernel.call_at(self.kernel.now_us, ALWAYS, self._begin_added, (partition, first_id))
 
@@ -292,6 +297,7 @@ class Execution:
 
     def _remove_partition(self, partition: ClusterPartition) -> None:
         self.convergence.remove(partition)
+        partition.recorder.availability.end(self.kernel.now_us)
 
     @property
     def horizon_us(self) -> int:
@@ -453,8 +459,15 @@ class Execution:
         excluded = self.scenario.without_faults
         return Plan(tuple([fault for fault in plan.faults if fault.kind not in excluded])) if excluded else plan
 
+    def _end_window(self) -> None:
+        """Stop measuring availability, unless it was stopped."""
+        if self.clients_began and self.window_us[0] == self.window_us[1]:
+            self.window_us = self.window_us[0], self.kernel.now_us
+        for partition in self.cluster.partitions:
+            partition.recorder.availability.end(self.kernel.now_us)
+
     def _heal(self) -> None:
-        self.cluster.recorder.availability.end(self.kernel.now_us)
+        self._end_window()
         self.cluster.control.release()
         self.injection.stop()
         self.injection.heal()
@@ -520,20 +533,19 @@ class Execution:
     def abort(self) -> None:
         """End an exhausted run: label the violations so far."""
         self.exhausted = True
-        self.cluster.recorder.availability.end(self.kernel.now_us)
+        self._end_window()
         self._label()
 
     def _label(self) -> None:
         """Add warnings that count (`Scenario.counts`) to the violations, and label these by the promise."""
-        self.waited, self.hidden_us = self._waiting()
+        for partition in self.cluster.partitions:
+            self._note_waiting(partition)
         recorder = self.cluster.recorder
         self.inside, self.inside_unclean, self.inside_lossy = self._label_partition(recorder)
         found = recorder.history.findings
         for name, further in recorder.further.items():
-            found_here = further.history.findings
-            has_records = further.history.commits.batches or further.history.clients.acks
-            if not (has_records or found_here.violations or found_here.warnings):
-                continue  # It has no record that a promise could cover.
+            if not _may_be_covered(further):
+                continue
             inside, unclean, lossy = self._label_partition(further)
             self.inside = self.inside and inside
             self.inside_unclean, self.inside_lossy = min(self.inside_unclean, unclean), min(self.inside_lossy, lossy)
@@ -573,20 +585,23 @@ class Execution:
         return Promise(recorder.history, promised, unclean_election=unclean)
 
     def judged_by(self, promised: Promised) -> Judgement:
-        """How another mode's promise judges the ended run, which has one partition. The same settings must mean
-        unclean election in both modes.
-        """
-        recorder = self.cluster.recorder
-        promise = self._promise(promised, recorder)
-        violations = recorder.history.findings.violations
-        kinds = frozenset([one.kind for one in violations if self._covers(promise, one)])
-        return Judgement(promise.run_inside(), promise.inside_unclean, promise.inside_lossy, kinds)
+        """How another mode's promise judges the ended run. The same settings must mean unclean election in both."""
+        first, recorder = self.cluster.name, self.cluster.recorder
+        violations = recorder.history.findings.violations  # Of all partitions.
+        recorders = {first: recorder}
+        recorders |= {name: one for name, one in recorder.further.items() if _may_be_covered(one)}
+        promises = {name: self._promise(promised, one) for name, one in recorders.items()}
+        kinds = frozenset([one.kind for one in violations if self._covers(promises[one.partition or first], one)])
+        inside = all(promise.run_inside() for promise in promises.values())
+        unclean = min([promise.inside_unclean for promise in promises.values()])
+        lossy = min([promise.inside_lossy for promise in promises.values()])
+        return Judgement(inside, unclean, lossy, kinds)
 
-    def _waiting(self) -> tuple[Waiting, int]:
-        """How long acks=all writes waited for the HW, from the first election or fault on, and how long batches acked
-        with acks=1 were hidden from consumers.
+    def _note_waiting(self, partition: ClusterPartition) -> None:
+        """Add how long acks=all writes to a partition waited for the HW, from the first election or fault on, and how
+        long batches acked with acks=1 were hidden from consumers.
         """
-        availability, history = self.cluster.recorder.availability, self.cluster.recorder.history
+        availability, history = partition.recorder.availability, partition.recorder.history
         commits = history.commits.first_us
         end_us = availability.window_us[1]
         disturbed = [fault.at_us for fault in self.injection.realised if fault.effective][:1]
@@ -595,12 +610,29 @@ class Execution:
         patience_us = self.cluster.producer.settings.delivery_timeout_us
         writes = [
             (send.due_us, min(commits.get(send.first_id, end_us), send.due_us + patience_us))
-            for send in self.sends or self.script.sends
+            for send in self.sends_to(partition.name)
             if send.acks == -1
         ]
         window_us = (min(disturbed, default=end_us), end_us)
         hidden = [(ack.at_us, commits.get(ack.first_id, end_us)) for ack in history.clients.acks if ack.acks == 1]
-        return waiting(writes, sorted(commits.values()), window_us), waiting(hidden, [], window_us).total_us
+        waited = waiting(writes, sorted(commits.values()), window_us)
+        self.waited.total_us += waited.total_us
+        self.waited.longest_us = max(self.waited.longest_us, waited.longest_us)
+        self.hidden_us += waiting(hidden, [], window_us).total_us
+
+    def sends_to(self, name: str) -> Sequence[ProducerBatch]:
+        """The batches of a partition, in order of their records."""
+        if self.scenario.script:
+            return self.script.sends.get(name, ())
+        return self.sends if name == self.cluster.name else self.further_sends.get(name, ())
+
+
+def _may_be_covered(recorder: Recorder) -> bool:
+    """Whether a partition has records that a promise could cover, or a finding."""
+    history = recorder.history
+    return bool(
+        history.commits.batches or history.clients.acks or history.findings.violations or history.findings.warnings
+    )
 
 
 def older_brokers(

@@ -58,7 +58,7 @@ class RunResult:
         story: what it says, with the time it came true or None.
         warnings: early warnings; those that count are among the violations, too.
         metrics: Kafka's metrics of the partition as time series: name -> [(time in us, value from then on)].
-        window_us: the time over which availability is counted.
+        window_us: the time over which the availability of the partition is measured.
         settings: the configuration that was in force, drawn keys included.
         mode: the mode, before rules were replaced.
         rules: rule values that replaced the mode's.

@@ -14,7 +14,7 @@ from typing import Final
 from scenarios.format.scenario import Scenario
 from scenarios.single.coverage_column import moved
 from scenarios.single.ended_run import drawn_as_expected, replay_line
-from scenarios.single.execution import Judgement, broker_count, drawn_topics, older_brokers
+from scenarios.single.execution import Judgement, broker_count, older_brokers
 from scenarios.single.rows import Row
 from sim.config import resolve
 from sim.kernel.streams import Streams
@@ -33,8 +33,6 @@ def is_alike(scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mappi
     count as alike; nor do runs with an error.
     """
     one, two = mode.override(rules).rules, other.override(rules).rules
-    if sum(topic.partitions for topic in drawn_topics(scenario, Streams(row["seed"]))) > 1:
-        return False  # `Execution.judged_by` judges one partition only.
     if scenario.script or not scenario.drawn or row["verdict"] == "error" or one.mutant != two.mutant:
         return False
     if int(row["decided"], 16) & replaced(one, two):

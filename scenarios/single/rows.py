@@ -110,12 +110,42 @@ def _signature(run: EndedRun) -> str:
 
 
 def _window_us(run: EndedRun) -> int:
-    begin_us, end_us = run.recorder.availability.window_us
+    begin_us, end_us = run.window_us
     return end_us - begin_us
 
 
+def _lossy_ends(run: EndedRun) -> int:
+    ends: set[tuple[int, int]] = set()
+    for recorder in run.recorders:
+        ends |= recorder.counts.lossy_ends
+    return len(ends)
+
+
+def _records_acked(run: EndedRun, *, all_only: bool = False) -> int:
+    return sum(
+        [ack.count for one in run.recorders for ack in one.history.clients.acks if not all_only or ack.acks == -1]
+    )
+
+
+def _records_shown(run: EndedRun) -> int:
+    read = [shown for recorder in run.recorders for shown in recorder.history.clients.shown]
+    return sum([shown.batch.last_offset - shown.from_offset + 1 for shown in read])
+
+
+def _leaderless_us(run: EndedRun) -> int:
+    return sum([recorder.availability.leaderless_us for recorder in run.recorders])
+
+
+def _under_min_isr_us(run: EndedRun) -> int:
+    return sum([one.metrics.under_min_isr_us(one.availability.window_us) for one in run.recorders])
+
+
+def _sum_of_rounds(place: int) -> Callable[[EndedRun], Cell]:
+    return lambda run: sum([recorder.counts.rounds[place] for recorder in run.recorders])
+
+
 def _rounds(name: str, place: int, meaning: str) -> Column:
-    return Column(name, "int", meaning, lambda run: run.recorder.counts.rounds[place], ColumnGroup.ROUNDS)
+    return Column(name, "int", meaning, _sum_of_rounds(place), ColumnGroup.ROUNDS)
 
 
 def _columns() -> tuple[Column, ...]:
@@ -227,7 +257,12 @@ def _columns() -> tuple[Column, ...]:
             lambda run: _words([fault.kind for fault in run.injection.realised if fault.effective]),
         ),
         Column("elections", "int", "elections after warm-up"),
-        Column("truncations", "int", "truncations that removed records", lambda run: run.recorder.counts.truncations),
+        Column(
+            "truncations",
+            "int",
+            "truncations that removed records",
+            lambda run: sum([recorder.counts.truncations for recorder in run.recorders]),
+        ),
         _rounds("rounds_1", 0, "truncations that completed after one answer about the end of an epoch"),
         _rounds("rounds_2", 1, "truncations that completed after two answers"),
         _rounds("rounds_more", 2, "truncations that completed after more than two answers"),
@@ -235,47 +270,50 @@ def _columns() -> tuple[Column, ...]:
             "lossy_ends",
             "int",
             "ends of broker processes that lost records",
-            lambda run: run.recorder.counts.lossy_ends,
+            _lossy_ends,
         ),
-        Column("batches_acked", "int", "batches acknowledged", lambda run: len(run.clients.acks)),
         Column(
-            "records_acked", "int", "records acknowledged", lambda run: sum([ack.count for ack in run.clients.acks])
+            "batches_acked",
+            "int",
+            "batches acknowledged",
+            lambda run: sum([len(recorder.history.clients.acks) for recorder in run.recorders]),
         ),
+        Column("records_acked", "int", "records acknowledged", _records_acked),
         Column(
             "records_acked_all",
             "int",
             "records acknowledged with acks=all",
-            lambda run: sum([ack.count for ack in run.clients.acks if ack.acks == -1]),
+            lambda run: _records_acked(run, all_only=True),
         ),
         Column(
             "records_shown",
             "int",
             "records shown to consumers",
-            lambda run: sum([shown.batch.last_offset - shown.from_offset + 1 for shown in run.clients.shown]),
+            _records_shown,
         ),
         Column(
             "records_lost",
             "int",
             "lost records that were acknowledged with acks=all",
-            lambda run: run.findings.losses.lost,
+            lambda run: sum([recorder.history.findings.losses.lost for recorder in run.recorders]),
         ),
         Column(
             "acks1_lost",
             "int",
             "lost records that were acknowledged with acks=1; no `committed-loss`",
-            lambda run: run.findings.losses.acks1_lost,
+            lambda run: sum([recorder.history.findings.losses.acks1_lost for recorder in run.recorders]),
         ),
         Column(
             "stale_reads",
             "int",
             "ListOffsets answers of an older leader epoch, below the end that a consumer had been shown",
-            lambda run: run.findings.stale_reads,
+            lambda run: sum([recorder.history.findings.stale_reads for recorder in run.recorders]),
         ),
         Column(
             "relocated",
             "int",
             "acknowledged records that exist only at another offset",
-            lambda run: run.findings.losses.relocated,
+            lambda run: sum([recorder.history.findings.losses.relocated for recorder in run.recorders]),
         ),
         Column(
             "last_standing",
@@ -312,43 +350,44 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "leaderless_ms",
             "bigint",
-            "time without a leader that accepts writes, in ms",
-            lambda run: run.recorder.availability.leaderless_us // 1_000,
+            "time without a leader that accepts writes, in ms, summed over partitions",
+            lambda run: _leaderless_us(run) // 1_000,
             group=ColumnGroup.AVAILABILITY,
         ),
         Column(
             "batches_refused",
             "int",
             "batches with acks=all that got NOT_ENOUGH_REPLICAS at least once",
-            lambda run: len(run.recorder.availability.refused),
+            lambda run: sum([len(recorder.availability.refused) for recorder in run.recorders]),
             group=ColumnGroup.AVAILABILITY,
         ),
         Column(
             "batches_refused_after_append",
             "int",
             "batches with acks=all that got NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once",
-            lambda run: len(run.recorder.availability.refused_after_append),
+            lambda run: sum([len(recorder.availability.refused_after_append) for recorder in run.recorders]),
             group=ColumnGroup.AVAILABILITY,
         ),
         Column(
             "hw_wait_ms",
             "bigint",
-            "time in which acks=all writes waited for the HW, from the first election or fault on, in ms",
+            "time in which acks=all writes waited for the HW, from the first election or fault on, in ms, summed over "
+            "partitions",
             lambda run: run.waited.total_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
         ),
         Column(
             "hw_wait_max_ms",
             "bigint",
-            "longest part of `hw_wait_ms` in which the HW did not advance, in ms",
+            "longest part of `hw_wait_ms` in which the HW of the partition did not advance, in ms",
             lambda run: run.waited.longest_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
         ),
         Column(
             "under_min_isr_ms",
             "bigint",
-            "time with an ISR smaller than min.insync.replicas, in ms",
-            lambda run: run.recorder.metrics.under_min_isr_us(run.recorder.availability.window_us) // 1_000,
+            "time with an ISR smaller than min.insync.replicas, in ms, summed over partitions",
+            lambda run: _under_min_isr_us(run) // 1_000,
             group=ColumnGroup.AVAILABILITY,
         ),
         Column(
@@ -369,7 +408,7 @@ def _columns() -> tuple[Column, ...]:
             "decided",
             "string",
             "rule values that would have changed a decision: a hexadecimal number, see `sim/protocol/decisions.py`",
-            lambda run: f"{run.recorder.coverage.decided:x}",
+            lambda run: f"{run.run_coverage.decided:x}",
         ),
         Column(
             "reused",

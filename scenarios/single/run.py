@@ -392,7 +392,7 @@ def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
         warnings=entries(run.cluster.recorder.history.findings.warnings, judged=ended.judged),
         replicas=replica_views(run.cluster),
         metrics=run.cluster.recorder.of(run.cluster.shown).metrics.series(),
-        window_us=run.cluster.recorder.availability.window_us,
+        window_us=run.cluster.recorder.of(run.cluster.shown).availability.window_us,
         settings=run.config,
         rules=run.overrides,
         sends=_planned(run.sends),

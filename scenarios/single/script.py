@@ -128,8 +128,8 @@ class Story:
 class Script:
     """Runs the script of a scenario; lines for other rule values of the mode are skipped.
 
-    `acks` is the default of batches. `batches` (name -> first record id) is filled as they are sent. `failure` is why
-    the script ended before its last line: the run is judged all the same.
+    `acks` is the default of batches. `batches` (name -> first record id) and `sends` (partition -> batches) are filled
+    as they are sent. `failure` is why the script ended before its last line: the run is judged all the same.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Script:
         self._seen: list[Shown] = []
         self._awaited: tuple[Pattern, Event] | None = None
         self.next_id = 0
-        self.sends: list[ProducerBatch] = []
+        self.sends: dict[str, list[ProducerBatch]] = {}
         self.failure: StoryError | None = None
 
     def observe(self, step: Shown) -> None:
@@ -247,9 +247,7 @@ class Script:
         acks = acks_number(params["acks"]) if "acks" in params else self._acks
         self._batches[params["batch"]] = self.next_id
         send = ProducerBatch(self.next_id, records, acks, self._cluster.kernel.now_us)
-        partition = self._partition(params)
-        if partition is self._cluster.partitions[0]:
-            self.sends.append(send)
+        self.sends.setdefault(self._partition(params).name, []).append(send)
         self._producer(params).send(send)
         self.next_id += records
 

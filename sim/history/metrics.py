@@ -22,7 +22,7 @@ METRICS: Final[dict[str, str]] = {
     "UncleanRecoveryFinishedCount": "unclean recoveries that elected a leader (KIP-966)",
     "ManualLeaderElectionRequiredPartitionCount": "1 while only an administrator can choose a leader (KIP-966)",
 }
-"""Name -> meaning; there is one partition."""
+"""Name -> meaning, for one partition."""
 
 Series = list[tuple[int, int]]
 """(time in us, value from then on), without repetitions."""
@@ -93,7 +93,8 @@ class Counts(Listener):
     Attributes:
         elections: leaders elected by the control plane.
         truncations: truncations that removed records.
-        lossy_ends: incarnations that lost records at their end or while their machine was down.
+        lossy_ends: incarnations that lost records at their end or while their machine was down, each by its broker and
+            the time of its end in us: several partitions may lose records with one.
         batches_failed: batches that a producer gave up.
         controller_crashes: exceptions by which an active controller resigned.
         rounds: completed truncations that took one, two, or more OffsetsForLeaderEpoch responses.
@@ -103,11 +104,11 @@ class Counts(Listener):
         self.elections = 0
         self.truncations = 0
         self.rounds = [0, 0, 0]
-        self.lossy_ends = 0
+        self.lossy_ends: set[tuple[int, int]] = set()
         self.batches_failed = 0
         self.controller_crashes = 0
-        self._was_lossy: dict[int, bool] = {}
-        """Broker -> whether its last end lost records."""
+        self._ended: dict[int, tuple[int, int]] = {}
+        """Broker -> its last incarnation that ended, as in `lossy_ends`."""
 
     def on_elected(self, step: Elected) -> None:
         self.elections += step.broker > 0
@@ -126,7 +127,7 @@ class Counts(Listener):
             self.rounds[min(step.rounds, 3) - 1] += 1
 
     def on_end(self, step: End) -> None:
-        before = self._was_lossy.get(step.broker, True) if step.was_down else False
-        if step.lost and not before:
-            self.lossy_ends += 1
-        self._was_lossy[step.broker] = before or bool(step.lost)
+        if not step.was_down:
+            self._ended[step.broker] = step.broker, step.at_us
+        if step.lost and step.broker in self._ended:
+            self.lossy_ends.add(self._ended[step.broker])

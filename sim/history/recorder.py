@@ -138,10 +138,9 @@ class Recorder:
         self.metrics = Metrics()
         self.counts = Counts()
         history = self.history
-        of_first = [self.availability] if first is None else []
         if first is None:
             self.attach([self.coverage])
-        self.attach([history.clients, history.commits, history.records, *of_first, self.metrics, self.counts])
+        self.attach([history.clients, history.commits, history.records, self.availability, self.metrics, self.counts])
 
     def add_partition(self, name: str) -> Recorder:
         """The recorder of another partition."""

@@ -17,7 +17,9 @@ from scenarios.format import catalogue, selection
 from scenarios.format.schema import of_store, read
 from scenarios.single import recording
 from scenarios.single.coverage_column import width
+from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import Execution
+from scenarios.single.rows import row as row_of
 from scenarios.single.run import _execute, run, run_row
 from sim.errors import InputError
 from sim.protocol import probes
@@ -503,6 +505,29 @@ def test_a_row_without_faults_about_others_has_the_plan_of_the_first() -> None:
             one._draw()
             plans.append([fault.about("") for fault in one.plan.faults])
         assert plans[0] == plans[1]
+
+
+def test_a_power_loss_that_takes_records_of_several_partitions_is_one_lossy_end() -> None:
+    text = re.sub(r"kinds = \[.*\]", 'kinds = ["power-loss"]', DRAWN)
+    several = 0
+    for seed in range(12):
+        one = executed(read(f"{text}{TOPICS}", "mine.toml"), seed)
+        ends = [partition.recorder.counts.lossy_ends for partition in one.cluster.partitions]
+        row = row_of(EndedRun(one, ""))
+        assert row["lossy_ends"] == len(set().union(*ends))
+        several += row["lossy_ends"] < sum(map(len, ends))
+    assert several
+
+
+def test_records_that_another_partition_lost_count() -> None:
+    topics = TOPICS.replace("replication_factor = 2", "replication_factor = 1")
+    text = re.sub(r"kinds = \[.*\]", 'kinds = ["disk-replaced"]', DRAWN)
+    rows = [run_row(read(f"{text}{topics}", "mine.toml"), ELR, seed) for seed in range(12)]
+    lost = [row["records_lost"] for row in rows if row["violated_partitions"] == "audit-0"]
+    assert any(lost)
+    for row in rows:
+        assert row["last_standing"] <= row["records_lost"]
+        assert ("committed-loss" in row["violations"].split(",")) == (row["records_lost"] > 0)
 
 
 def test_a_row_names_the_partitions_that_violate() -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Expectation
+from scenarios.single.ended_run import EndedRun
+from scenarios.single.execution import Execution
 from scenarios.single.reuse import is_alike, promise_alike, taken_over
+from scenarios.single.rows import row as row_of
 from scenarios.single.run import run_modes, run_row
 from sim.protocol.modes import MODES, Mode
 
@@ -50,6 +53,33 @@ def test_a_mode_with_another_history_runs() -> None:
     rows = list(run_modes(POWER, (MODES["kip101"], KIP320), SEED))
     assert [row["reused"] for row in rows] == ["", ""]
     assert "digest" in columns(rows)
+
+
+def test_a_row_of_several_partitions_is_taken_over() -> None:
+    modes = MODES["elr"], MODES["elr-4.3"]
+    rows = list(run_modes(load("disks"), modes, 16))
+    assert [(row["reused"], row["violated_partitions"]) for row in rows] == [("", "audit-0"), ("elr", "audit-0")]
+    assert columns((rows[1], run_row(load("disks"), modes[1], 16))) == {"reused"}
+
+
+@pytest.mark.parametrize("seed", [0, 16])
+@pytest.mark.parametrize("promise", ["kraft", "elr-4.3", "hw"])
+def test_another_promise_judges_each_partition(seed: int, promise: str) -> None:
+    promised = MODES[promise].promise
+    runs = [
+        Execution(load("disks"), mode, seed, {}, None)
+        for mode in (MODES["elr"], replace(MODES["elr"], promise=promised))
+    ]
+    for ran in runs:
+        ran.execute()
+    judged = runs[0].judged_by(promised)
+    row = row_of(EndedRun(runs[1], ""))
+    assert (judged.inside, judged.inside_unclean, judged.inside_lossy) == (
+        row["inside"],
+        row["inside_unclean"],
+        row["inside_lossy"],
+    )
+    assert ",".join(sorted(judged.kinds)) == row["violations_inside"]
 
 
 def test_without_reuse_every_mode_runs() -> None:

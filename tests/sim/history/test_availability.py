@@ -143,6 +143,28 @@ def test_runs_agree_with_their_traces(name: str) -> None:
         assert result.row["leaderless_ms"] == leaderless_ms(result.trace, (500_000, end_us))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_of_several_partitions_are_the_sums_of_their_traces(seed: int) -> None:
+    scenario = load("topics")
+    scenario = replace(scenario, topics=tuple(replace(topic, in_percent=100) for topic in scenario.topics[:2]))
+    assert scenario.faults is not None
+    scenario = replace(scenario, faults=replace(scenario.faults, kinds=KINDS, count=(8, 12)))
+    names = [f"{topic.name}-{number}" for topic in scenario.topics for number in range(topic.partitions)]
+    results = [run(replace(scenario, shown=name), "elr-4.3", seed, trace=True) for name in names]
+    assert [result.shown for result in results] == names
+    row = results[0].row
+    assert len({result.row["digest"] for result in results}) == 1
+    traces = [result.trace or [] for result in results]
+    window_us = 500_000, 500_000 + row["window_ms"] * 1_000
+    leaderless = [leaderless_ms(trace, window_us) for trace in traces]
+    assert 0 <= row["leaderless_ms"] - sum(leaderless) < len(names)
+    acked = [[step["count"] for step in trace if step["step"] == "ack"] for trace in traces]
+    assert row["batches_acked"] == sum(len(counts) for counts in acked) > len(acked[0])
+    assert row["records_acked"] == sum(sum(counts) for counts in acked)
+    elected = [step for trace in traces for step in trace if step["step"] == "elected" and step["broker"] > 0]
+    assert row["elections"] == sum(step["t"] > window_us[0] for step in elected)
+
+
 def test_a_scripted_run_waits_too() -> None:
     row = run(load("kip101-scenario-1"), "kip320", 0).row
     assert 0 < row["leaderless_ms"] < row["window_ms"]
