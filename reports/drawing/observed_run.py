@@ -9,7 +9,7 @@ from typing import Final
 from reports.evidence.messages import name_of
 from scenarios.format.scenario import Scenario
 from scenarios.single.result import RunResult
-from scenarios.single.run import run
+from scenarios.single.run import Watch, run
 from sim.history.trace import Shown
 from sim.hosts.client import CLIENTS_EACH, PRODUCER, like_first
 from sim.hosts.cluster import Cluster
@@ -83,6 +83,7 @@ class ObservedRun:
     """A run with everything that was observed of it.
 
     Attributes:
+        partition: the partition that is shown.
         messages: in the order of their arrival; clients are those of the partition that is shown, numbered as the first
             partition's.
         concerned: ids of the records that violations are about.
@@ -94,6 +95,7 @@ class ObservedRun:
     """
 
     result: RunResult
+    partition: str
     observations: list[Observation]
     messages: list[DrawnMessage]
     concerned: frozenset[int]
@@ -114,52 +116,76 @@ def observe(
     rules: Mapping[str, str],
     *,
     trace: bool = False,
-    sample: Callable[[Cluster], Callable[[Shown], None]] | None = None,
+    sample: Watch | None = None,
 ) -> ObservedRun:
     """Run a scenario and observe it; `rules` replace values of the mode's, `trace`: the result includes a trace.
 
-    `sample` is called with the cluster before the run, and returns what is called after each step.
+    `sample` is called with the cluster and each partition that may be shown before its first step, and returns what is
+    called after each of its steps.
     """
     watcher = Watcher()
-    observations: list[Observation] = []
     clusters: list[Cluster] = []
-    created: list[tuple[int, ...]] = []
+    observed: dict[str, _ObservedPartition] = {}
 
-    def watch(cluster: Cluster) -> Callable[[Shown], None]:
+    def watch(cluster: Cluster, name: str) -> Callable[[Shown], None]:
         cluster.kernel.watcher = watcher
         clusters.append(cluster)
-        created.append(cluster.control.state_of(cluster.shown).replicas)
-        sampler = None if sample is None else sample(cluster)
-
-        def see(step: Shown) -> None:
-            call = -1 if watcher.current is None else watcher.current.number
-            observations.append(Observation(step, call, _log(cluster, step.get("broker", 0))))
-            if sampler is not None:
-                sampler(step)
-
-        return see
+        observed[name] = _ObservedPartition(cluster, name, watcher, None if sample is None else sample(cluster, name))
+        return observed[name].see
 
     result = run(scenario, mode, seed, rules, trace=trace, watch=watch)
-    shown = "" if clusters[0].shown == clusters[0].name else clusters[0].shown
-    found = clusters[0].recorder.history.findings.violations
-    violations = [violation for violation in found if violation.partition == shown]
+    cluster = clusters[0]
+    shown = result.shown or cluster.name
+    observations, isr = observed[shown].observations, observed[shown].isr
+    found = cluster.recorder.history.findings.violations
+    violations = [violation for violation in found if (violation.partition or cluster.name) == shown]
     concerned = frozenset(record for violation in violations for record in violation.ids)
     first_of: dict[str, frozenset[int]] = {}
     for violation in violations:
         first_of.setdefault(violation.kind, frozenset(violation.ids))
     control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
     made_in = _made_in(watcher)
-    partition = next(one for one in clusters[0].partitions if one.name == clusters[0].shown)
+    partition = next(one for one in cluster.partitions if one.name == shown)
     first = partition.producer_node
     clients = {*range(first, first + CLIENTS_EACH), *partition.producer_nodes}
     messages, causes = list(_messages(watcher, made_in, clients)), _causes(watcher, made_in, observations)
-    return ObservedRun(result, observations, messages, concerned, first_of, created[0], control, causes)
+    return ObservedRun(result, shown, observations, messages, concerned, first_of, isr, control, causes)
 
 
-def _log(cluster: Cluster, broker: int) -> LogView | None:
+class _ObservedPartition:
+    """What is observed of a partition.
+
+    Attributes:
+        isr: the ISR with which it is created.
+    """
+
+    def __init__(self, cluster: Cluster, name: str, watcher: Watcher, sampler: Callable[[Shown], None] | None) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._watcher = watcher
+        self._sampler = sampler
+        self.observations: list[Observation] = []
+        self.isr: tuple[int, ...] = ()
+        self._note_isr()
+
+    def _note_isr(self) -> None:
+        if not self.isr and self._cluster.control.exists(self._name):
+            self.isr = self._cluster.control.state_of(self._name).replicas
+
+    def see(self, step: Shown) -> None:
+        """Observe a step."""
+        self._note_isr()
+        current = self._watcher.current
+        log = _log(self._cluster, self._name, step.get("broker", 0))
+        self.observations.append(Observation(step, -1 if current is None else current.number, log))
+        if self._sampler is not None:
+            self._sampler(step)
+
+
+def _log(cluster: Cluster, name: str, broker: int) -> LogView | None:
     if broker not in cluster.settings:
         return None
-    storage, partition = cluster.files(broker), cluster.replica(broker)
+    storage, partition = cluster.files(broker, name), cluster.replica(broker, name)
     batches = storage.log.batches
     synced = storage.synced
     return LogView(

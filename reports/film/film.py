@@ -100,15 +100,15 @@ def of_cases(chosen: Sequence[Case], kind: str | None, most: int | None, budget_
 
 def film(case: Case, kind: str = "", most: int | None = None) -> Film:
     """Run a case and film it; `kind` and `most` as in `of_cases`."""
-    changes: list[StateChange] = []
+    changes: dict[str, list[StateChange]] = {}
     opens = steps.REGISTERED if case.mode.rules.control_plane == "zookeeper" else steps.UNFENCED
 
-    def sample(cluster: Cluster) -> Callable[[Shown], None]:
-        sampler = Sampler(cluster, opens)
-        return lambda step: changes.append(sampler.take(step))
+    def sample(cluster: Cluster, name: str) -> Callable[[Shown], None]:
+        sampler, changes[name] = Sampler(cluster, name, opens), []
+        return lambda step: changes[name].append(sampler.take(step))
 
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True, sample=sample)
-    return Film(observed, changes, told(observed, kind, most))
+    return Film(observed, changes[observed.partition], told(observed, kind, most))
 
 
 def as_json(shown: Film) -> dict[str, Any]:

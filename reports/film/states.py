@@ -56,12 +56,14 @@ class Sampler:
     """Compares a cluster with its state at the previous step.
 
     Args:
-        cluster: the cluster, before its first step.
+        cluster: the cluster.
+        name: the partition, before its first step.
         opens: the step after which a broker may lead and join an ISR: registration (ZooKeeper), unfencing (KRaft).
     """
 
-    def __init__(self, cluster: Cluster, opens: StepKind) -> None:
+    def __init__(self, cluster: Cluster, name: str, opens: StepKind) -> None:
         self._cluster = cluster
+        self._name = name
         self._opens = opens
         self._partition: Fields = {}
         self._brokers: dict[int, Fields] = {broker: {} for broker in cluster.settings}
@@ -71,12 +73,12 @@ class Sampler:
     def take(self, step: Shown) -> StateChange:
         """Return what this step changed; call it once for each step, in order."""
         self._note_session(step)
-        change = StateChange(_changed(self._partition, _partition(self._cluster)))
+        change = StateChange(_changed(self._partition, _partition(self._cluster, self._name)))
         for broker in self._brokers:
-            storage = self._cluster.files(broker)
+            storage = self._cluster.files(broker, self._name)
             process = self._cluster.running.get(broker)
-            replica = self._cluster.replica(broker)
-            fields = _broker(self._cluster.shown, storage, process, replica, fenced=self._fenced[broker])
+            replica = self._cluster.replica(broker, self._name)
+            fields = _broker(self._name, storage, process, replica, fenced=self._fenced[broker])
             found = _changed(self._brokers[broker], fields)
             log = self._log(broker, storage.log.batches)
             if log is not None:
@@ -132,9 +134,9 @@ def _changed(before: Fields, now: Mapping[str, Any]) -> Fields:
     return found
 
 
-def _partition(cluster: Cluster) -> Fields:
+def _partition(cluster: Cluster, name: str) -> Fields:
     control = cluster.control
-    state = control.state_of(cluster.shown)
+    state = control.state_of(name)
     elr, last_known_elr = control.eligible(state) or ((), ())
     adding, removing = control.reassignment(state)
     return {
@@ -176,4 +178,4 @@ def _state(process: Broker | None, name: str) -> str:
         return PAUSED
     if name in process.replica_manager.offline:
         return DIRECTORY_FAILED
-    return STARTING if process.partition is None else RUNNING
+    return RUNNING if process.has_loaded else STARTING

@@ -108,10 +108,10 @@ class Execution:
             broker_rules[broker] = self._runnable(mode_named(name).rules.override(overrides))
         self.producers = producer_count(scenario, self.config)
         self.kernel = kernel or self._kernel()
-        recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
         of_cluster = resolve(scenario.config, self.drawn) if first else self.config
         self.topics = drawn_topics(scenario, self.streams)
         names, further = partitions(self.topics, of_cluster)
+        recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"), name=names[0])
         for name in names[1:]:
             recorder.add_partition(name)
         plugged = failure is None

@@ -94,11 +94,11 @@ class RunResult:
     traceback: str = ""
 
 
-def replica_views(cluster: Cluster) -> list[ReplicaView]:
-    """Each broker's log and checkpoints as they are now."""
+def replica_views(cluster: Cluster, name: str) -> list[ReplicaView]:
+    """Each broker's log and checkpoints of a partition as they are now."""
     views = []
     for broker in cluster.settings:
-        storage, partition = cluster.files(broker), cluster.replica(broker)
+        storage, partition = cluster.files(broker, name), cluster.replica(broker, name)
         log = storage.log
         if partition is not None:
             storage.catch_up(partition.hw, cluster.kernel.now_us)
@@ -120,9 +120,9 @@ def replica_views(cluster: Cluster) -> list[ReplicaView]:
     return views
 
 
-def partition_view(cluster: Cluster, rules: Rules) -> PartitionView:
-    """The partition as the control plane has it now."""
-    state = cluster.control.state_of(cluster.shown)
+def partition_view(cluster: Cluster, name: str, rules: Rules) -> PartitionView:
+    """A partition as the control plane has it now."""
+    state = cluster.control.state_of(name)
     elr = last_known_elr = None
     eligible = cluster.control.eligible(state)
     if eligible is not None and rules.elr == "on":

@@ -31,8 +31,9 @@ from sim.protocol.modes import Mode
 
 SECOND_EVERY: Final = 4
 """One in this many blows follows a second warning, as well."""
-Watch = Callable[[Cluster], Callable[[Shown], None]]
-
+Observer = Callable[[Shown], None]
+Watch = Callable[[Cluster, str], Observer]
+"""Called with the cluster and a partition, before its first step; returns what its steps are passed to."""
 
 _MESSAGE: Final = 250
 """Most characters of an exception's message, and of the line that raised it."""
@@ -70,18 +71,13 @@ def _execute(
     mode: Mode,
     seed: int,
     rules: Mapping[str, str],
-    observers: list[Callable[[Shown], None]],
     kernel: Kernel | None = None,
-    watch: Watch | None = None,
-    shown: str = "",
     prepare: Callable[[Execution], None] | None = None,
 ) -> tuple[Execution, str]:
-    """Run; observers receive the steps of the partition `shown`, which is the first if empty. `prepare` is called
-    before the run begins.
-    """
+    """Run; `prepare` is called before the run begins."""
     check_build()
     with plugged.bounded():
-        return _bounded(scenario, mode, seed, rules, observers, kernel, watch, shown, prepare)
+        return _bounded(scenario, mode, seed, rules, kernel, prepare)
 
 
 def _bounded(
@@ -89,22 +85,12 @@ def _bounded(
     mode: Mode,
     seed: int,
     rules: Mapping[str, str],
-    observers: list[Callable[[Shown], None]],
     kernel: Kernel | None,
-    watch: Watch | None,
-    shown: str,
     prepare: Callable[[Execution], None] | None,
 ) -> tuple[Execution, str]:
     one = _built(scenario, mode, seed, rules, kernel)
     if prepare is not None:
         prepare(one)
-    cluster = one.cluster
-    cluster.shown = shown or cluster.shown
-    for observer in [*observers, *([watch(cluster)] if watch is not None else [])]:
-        if cluster.shown == cluster.name:
-            cluster.recorder.observe(observer)
-        else:
-            cluster.recorder.observe_partition(cluster.shown, observer)
     error = ""
     try:
         one.execute()
@@ -145,7 +131,7 @@ def prepare_process() -> None:
 
 def run_row(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] | None = None) -> Row:
     """Run; return the row only. After an exception its verdict is ``error``; with a budget used up, ``exhausted``."""
-    one, error = _execute(scenario, mode, seed, rules or {}, [])
+    one, error = _execute(scenario, mode, seed, rules or {})
     row = rows.row(EndedRun(one, error))
     one.dispose()
     return row
@@ -154,7 +140,7 @@ def run_row(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] 
 def run_mutated(scenario: Scenario, mode: Mode, seed: int) -> tuple[Row, MutantsSeen]:
     """`run_row`, and what happened at the places that mutants break."""
     watch = differences.MutantWatch()
-    one, error = _execute(scenario, mode, seed, {}, [], prepare=watch.begin)
+    one, error = _execute(scenario, mode, seed, {}, prepare=watch.begin)
     row = rows.row(EndedRun(one, error))
     tables = one.cluster.recorder.coverage.decisions
     took = [name for table in tables for name in table.mutants.took]
@@ -167,7 +153,7 @@ def run_mutated(scenario: Scenario, mode: Mode, seed: int) -> tuple[Row, Mutants
 def run_compared(scenario: Scenario, wrong: Mode, right: Mode, seed: int) -> tuple[Row, Sequence[Difference]]:
     """`run_row` in a mode, and where a run with the rule values of another one would have acted differently."""
     watch = differences.RuleWatch(right)
-    one, error = _execute(scenario, wrong, seed, {}, [], prepare=watch.begin)
+    one, error = _execute(scenario, wrong, seed, {}, prepare=watch.begin)
     row = rows.row(EndedRun(one, error))
     watch.end()
     one.dispose()
@@ -285,7 +271,7 @@ class _Family:
         if ready is not None:
             return ready
         rules = self._rules
-        one, error = _execute(scenario, mode, self._seed, rules, [], prepare=None if watch is None else watch.begin)
+        one, error = _execute(scenario, mode, self._seed, rules, prepare=None if watch is None else watch.begin)
         row = rows.row(EndedRun(one, error))
         if watch is not None:
             watch.end()
@@ -349,20 +335,31 @@ def run(
 ) -> RunResult:
     """Run; return everything, as `run_row` does, and every step if `trace`.
 
-    Of several partitions it shows `Scenario.shown`, else the one with the first violation, if there is any. A fresh
-    kernel may break ties in another way. `watch` is called with the cluster before it starts, and returns an observer
-    of steps.
+    Of several partitions it shows `Scenario.shown`, else the one with the first violation, if there is any. So each of
+    them is traced, unless it is known before the run which one is shown. A fresh kernel may break ties in another way.
     """
-    steps: list[Shown] = []
-    shown = ""
-    if scenario.partitions > 1 and (trace or watch is not None):
-        before, _ = _execute(scenario, mode, seed, rules or {}, [])
-        shown = _to_show(before)
-        before.dispose()
-    one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel, watch, shown)
-    if scenario.partitions > 1:
-        one.cluster.shown = shown or _to_show(one)
-    return _result(one, error, steps if trace else None)
+    traces: dict[str, list[Shown]] = {}
+
+    def observe(run: Execution) -> None:
+        recorder = run.cluster.recorder
+
+        def traced(name: str) -> Observer:
+            traces[name] = []
+            return traces[name].append
+
+        def watched(name: str) -> Observer:
+            assert watch is not None
+            return watch(run.cluster, name)
+
+        for observer_of in ([traced] if trace else []) + ([watched] if watch is not None else []):
+            if scenario.shown in (recorder.name, *recorder.further):
+                recorder.of(scenario.shown).observe(observer_of(scenario.shown))
+            else:
+                recorder.observe_each(observer_of)
+
+    one, error = _execute(scenario, mode, seed, rules or {}, kernel, observe)
+    shown = _to_show(one)
+    return _result(one, error, shown, traces[shown] if trace else None)
 
 
 def _to_show(run: Execution) -> str:
@@ -378,21 +375,21 @@ def _planned(sends: Sequence[ProducerBatch]) -> list[PlannedSend]:
     return [(send.first_id, send.count, send.acks, send.due_us) for send in sends]
 
 
-def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
+def _result(run: Execution, error: str, shown: str, trace: list[Shown] | None) -> RunResult:
     ended = EndedRun(run, error)
     return RunResult(
         row=rows.row(ended),
         trace=trace,
-        partition=partition_view(run.cluster, run.rules),
+        partition=partition_view(run.cluster, shown, run.rules),
         mode=run.mode,
         faults=run.injection.to_json(),
         plan=run.plan.to_json(),
         story=[{"text": text, "met_at_us": at_us} for text, at_us in run.story.met],
         violations=entries(run.cluster.recorder.history.findings.violations, judged=ended.judged),
         warnings=entries(run.cluster.recorder.history.findings.warnings, judged=ended.judged),
-        replicas=replica_views(run.cluster),
-        metrics=run.cluster.recorder.of(run.cluster.shown).metrics.series(),
-        window_us=run.cluster.recorder.of(run.cluster.shown).availability.window_us,
+        replicas=replica_views(run.cluster, shown),
+        metrics=run.cluster.recorder.of(shown).metrics.series(),
+        window_us=run.cluster.recorder.of(shown).availability.window_us,
         settings=run.config,
         rules=run.overrides,
         sends=_planned(run.sends),
@@ -400,7 +397,7 @@ def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
         topics=[topic.name for topic in run.topics],
         horizon_us=run.horizon_us if run.scenario.drawn else None,
         older=run.older,
-        shown=run.cluster.shown if run.scenario.partitions > 1 else "",
+        shown=shown if run.scenario.partitions > 1 else "",
         stalled=run.stalled,
         traceback=run.traceback,
     )

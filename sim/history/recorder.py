@@ -104,9 +104,10 @@ class Recorder:
     Args:
         record_budget: ``sim.record.budget``.
         first: the recorder of the first partition, if this one is for another (`add_partition`).
-        name: the name of that other partition.
+        name: the partition.
 
     Attributes:
+        name: the partition.
         further: the recorders of the partitions besides the first, also of those that were deleted.
         closed: whether its partition was deleted, so that its history has ended.
     """
@@ -115,10 +116,11 @@ class Recorder:
         self, kernel: Kernel, record_budget: int = 1_000_000, *, first: Recorder | None = None, name: str = ""
     ) -> None:
         self.history: History = History(record_budget) if first is None else History(budget=first.history.budget)
+        self.name = name
         self.further: dict[str, Recorder] = {}
         self.closed = False
         self._everywhere: list[Callable[[Shown], None]] = []
-        self._awaiting: dict[str, list[Callable[[Shown], None]]] = {}
+        self._observed: list[Callable[[str], Callable[[Shown], None]]] = []
         self._first = first
         self._place = 0 if first is None else len(first.further) + 1
         self._kept = self.history.steps
@@ -147,8 +149,8 @@ class Recorder:
         recorder = self.further[name] = Recorder(self._kernel, first=self, name=name)
         for observer in self._everywhere:
             recorder.observe(observer, everywhere=True)
-        for observer in self._awaiting.pop(name, ()):
-            recorder.observe(observer)
+        for observer_of in self._observed:
+            recorder.observe(observer_of(name))
         return recorder
 
     def catch_up(self, late: Recorder) -> None:
@@ -192,7 +194,7 @@ class Recorder:
         self._trace.observers.clear()
         self._alone.observers.clear()
         self._everywhere.clear()
-        self._awaiting.clear()
+        self._observed.clear()
         self.armed.clear()
         self.history.dispose()
         for recorder in self.further.values():
@@ -331,12 +333,14 @@ class Recorder:
         for recorder in self.further.values() if everywhere else ():
             recorder.observe(observer, everywhere=True)
 
-    def observe_partition(self, name: str, observer: Callable[[Shown], None]) -> None:
-        """Pass every step of a partition besides the first, which may be created later, to an observer."""
-        if name in self.further:
-            self.further[name].observe(observer)
-        else:
-            self._awaiting.setdefault(name, []).append(observer)
+    def observe_each(self, observer_of: Callable[[str], Callable[[Shown], None]]) -> None:
+        """Pass every step of each partition to an observer of its own, which `observer_of` makes of the name of the
+        partition: now, or when the partition is created.
+        """
+        self.observe(observer_of(self.name))
+        for name, recorder in self.further.items():
+            recorder.observe(observer_of(name))
+        self._observed.append(observer_of)
 
     @property
     def armed(self) -> dict[str, dict[Callable[[int], None], int]]:

@@ -73,7 +73,6 @@ class Cluster:
         partitions: all partitions with their clients, also those that were deleted.
         topics: creates and deletes topics.
         is_healed: whether all faults are undone, so that each broker which shuts down by itself is started again.
-        shown: the partition that a trace and pictures of the run are about, mostly the first.
         producer: the first partition's.
         consumer: the first partition's.
     """
@@ -102,8 +101,8 @@ class Cluster:
         recorder: Recorder | None = None,
     ) -> None:
         self.kernel = kernel
-        self.recorder = recorder or Recorder(kernel, integer(config, "sim.record.budget"))
-        self.name = self.shown = name
+        self.recorder = recorder or Recorder(kernel, integer(config, "sim.record.budget"), name=name)
+        self.name = name
         names = (name, *(one.name for one in further))
         for other in names[1:]:
             if other not in self.recorder.further:
@@ -538,14 +537,14 @@ class Cluster:
         """The process that the control plane elected and that knows it leads."""
         return self.leader_of(self.name)
 
-    def files(self, broker: int) -> Storage:
-        """A broker's files of the partition that is shown."""
-        return self.machines.directories[broker].files(self.shown)
+    def files(self, broker: int, name: str) -> Storage:
+        """A broker's files of a partition."""
+        return self.machines.directories[broker].files(name)
 
-    def replica(self, broker: int) -> Partition | None:
-        """A broker's replica of the partition that is shown; None while its logs are not loaded."""
+    def replica(self, broker: int, name: str) -> Partition | None:
+        """A broker's replica of a partition; None while its logs are not loaded."""
         process = self.running.get(broker)
-        replica = None if process is None else process.replica(self.shown)
+        replica = None if process is None else process.replica(name)
         return None if replica is None else replica.partition
 
     def leader_of(self, name: str) -> Broker | None:

@@ -75,7 +75,7 @@ class ClusterPartition:
     """
 
     def __init__(self, name: str, place: int, setup: ClientSetup, *, idle: bool) -> None:
-        self.name = self.shown = name
+        self.name = name
         self.place = place
         self.idle = idle
         self.recorder = setup.recorder

@@ -145,8 +145,9 @@ def run_judged(scenario: str, mode: str, seed: int) -> tuple[RunResult, set[str]
     """A run, and what the judge finds in it."""
     trace: list[Step] = []
 
-    def watch(cluster: Cluster) -> Any:
-        cluster.recorder.observe(trace.append, everywhere=True)
+    def watch(cluster: Cluster, name: str) -> Any:
+        if name == cluster.name:
+            cluster.recorder.observe(trace.append, everywhere=True)
         return lambda _: None
 
     result = run(catalogue.load(scenario), mode_named(mode), seed, watch=watch)

@@ -37,8 +37,10 @@ class Disks:
         # Until a process has loaded its log, the simulated disk still holds what a power loss destroys.
         self._loaded: list[frozenset[int]] = []
 
-    def watch(self, cluster: Cluster) -> Callable[[Shown], None]:
+    def watch(self, cluster: Cluster, name: str) -> Callable[[Shown], None]:
         """Follow a run (`scenarios.single.run.Watch`)."""
+        if name != cluster.name:
+            return lambda _: None
 
         def see(step: Shown) -> None:
             found, loaded = {}, set()

@@ -298,8 +298,8 @@ class Confirmation:
         if integer(config, "request.timeout.ms") < timeout_ms <= integer(config, "delivery.timeout.ms"):
             longer["request.timeout.ms"] = timeout_ms
 
-        def slow(cluster: Cluster) -> Callable[[Shown], None]:
-            for source, target in permutations(cluster.settings, 2):
+        def slow(cluster: Cluster, name: str) -> Callable[[Shown], None]:
+            for source, target in permutations(cluster.settings, 2) if name == cluster.name else ():
                 cluster.network.add_latency(source, target, int(500_000 * BEAT_S * pace))
             return lambda _: None
 

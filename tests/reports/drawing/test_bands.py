@@ -32,9 +32,12 @@ DECIDED = (
 class Comparison:
     """Compares, after each step of a run, what is folded with what is there."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster = cluster
-        self.state = ClusterState(cluster.replicas, zookeeper=isinstance(cluster.control, ZooKeeper))
+        self.name = name
+        self.state = ClusterState(
+            cluster.control.state_of(name).replicas, zookeeper=isinstance(cluster.control, ZooKeeper)
+        )
         self.steps = 0
         self._resumed: dict[int, int] = {}
 
@@ -50,7 +53,7 @@ class Comparison:
             self._compare(number, step)
 
     def _compare_decisions(self, step: Shown) -> None:
-        state, there = self.state, self.cluster.control.state
+        state, there = self.state, self.cluster.control.state_of(self.name)
         members = {kind: tuple(brokers) for kind, brokers in state.members.items()}
         assert (state.leader, state.leader_epoch) == (there.leader, there.leader_epoch), step
         assert (members["isr"], members["replica"]) == (there.isr, there.replicas), step
@@ -60,12 +63,12 @@ class Comparison:
     def _compare(self, number: int, step: Shown) -> None:
         process, state = self.cluster.running.get(number), self.state
         assert (number in state.running) == (process is not None), (number, step)
-        if process is None or process.partition is None:
+        if process is None or not process.has_loaded or self.name in process.replica_manager.offline:
             return
         resumes = self._resumed.get(number) == step["t"]  # What was held back is handled before it counts as going on.
         assert resumes or (state.pauses[number] > 0) == process.frozen, (number, step)
         directories = self.cluster.machines.directories[number].all
-        stalls = any(one.stalled_us >= 0 and self.cluster.name in one.storages for one in directories)
+        stalls = any(one.stalled_us >= 0 and self.name in one.storages for one in directories)
         assert (state.stalls[number] > 0) == (stalls or process.disk_stalled_us is not None), (number, step)
 
 
@@ -73,13 +76,13 @@ def check(scenario: str, mode: str, seed: int) -> int:
     """Compares after every step of a run; how many there were."""
     compared: list[Comparison] = []
 
-    def watch(cluster: Cluster) -> Callable[[Shown], None]:
-        compared.append(Comparison(cluster))
-        return compared[0].see
+    def watch(cluster: Cluster, name: str) -> Callable[[Shown], None]:
+        compared.append(Comparison(cluster, name))
+        return compared[-1].see
 
     result = run(load(scenario), mode_named(mode), seed, watch=watch)
     assert not result.row["error"], result.row["error"]
-    return compared[0].steps
+    return min(one.steps for one in compared)
 
 
 @pytest.mark.parametrize(

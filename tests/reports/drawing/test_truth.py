@@ -28,13 +28,15 @@ Truth = dict[str, set[int]]
 
 def truths(scenario: str, mode: str, seed: int) -> dict[int, Truth]:
     """At each time of a step, how the cluster stood after the last step of that time."""
-    found: dict[int, Truth] = {}
+    found: dict[str, dict[int, Truth]] = {}
 
-    def watch(cluster: Cluster) -> Callable[[Shown], None]:
+    def watch(cluster: Cluster, name: str) -> Callable[[Shown], None]:
+        there = found.setdefault(name, {})
+
         def see(step: Shown) -> None:
-            state = cluster.control.state
+            state = cluster.control.state_of(name)
             elr = state.elr if isinstance(state, PartitionRegistration) else ()
-            found[step["t"]] = {
+            there[step["t"]] = {
                 "isr": set(state.isr),
                 "elr": set(elr),
                 "replica": set(state.replicas),
@@ -45,8 +47,8 @@ def truths(scenario: str, mode: str, seed: int) -> dict[int, Truth]:
 
         return see
 
-    run(load(scenario), mode_named(mode), seed, watch=watch)
-    return found
+    result = run(load(scenario), mode_named(mode), seed, watch=watch)
+    return found[result.shown] if result.shown else next(iter(found.values()))
 
 
 def shown(drawn: Picture, at_us: int) -> Truth:

@@ -13,6 +13,7 @@ import pytest
 
 from faults.kinds.topic_changes import OF_TOPICS
 from faults.promise import promise
+from reports.drawing.observed_run import observe
 from scenarios.format import catalogue, selection
 from scenarios.format.schema import of_store, read
 from scenarios.single import recording
@@ -20,7 +21,7 @@ from scenarios.single.coverage_column import width
 from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import Execution
 from scenarios.single.rows import row as row_of
-from scenarios.single.run import _execute, run, run_row
+from scenarios.single.run import run, run_row
 from sim.errors import InputError
 from sim.protocol import probes
 from sim.protocol.modes import MODES
@@ -435,12 +436,39 @@ def test_a_script_and_its_story_name_partitions() -> None:
 
 
 def test_a_script_that_names_partitions_is_shown_alike_from_each() -> None:
-    for shown in ("", "orders-1"):
-        steps: list[dict[str, object]] = []
-        one, error = _execute(scripted(), ELR, 1, {}, [steps.append], shown=shown)
-        assert error == ""
-        assert all("partition" not in step for step in steps)
-        one.dispose()
+    for shown in ("orders-0", "orders-1"):
+        result = run(replace(scripted(), shown=shown), ELR, 1, trace=True)
+        assert (result.row["error"], result.shown) == ("", shown)
+        assert result.trace
+        assert all("partition" not in step for step in result.trace)
+
+
+def test_a_run_is_made_once_whatever_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Execution] = []
+    execute = Execution.execute
+
+    def counted(one: Execution) -> None:
+        runs.append(one)
+        execute(one)
+
+    monkeypatch.setattr(Execution, "execute", counted)
+    scenario = catalogue.load("disks")
+    late = run(scenario, ELR, 16, trace=True)
+    assert (len(runs), late.shown) == (1, "audit-0")
+    named = run(replace(scenario, shown="audit-0"), ELR, 16, trace=True)
+    assert (len(runs), named.trace) == (2, late.trace)
+    assert run(replace(scenario, shown="orders-0"), ELR, 16, trace=True).trace != late.trace
+    assert run(replace(scenario, shown="audit-9"), ELR, 16).shown == "audit-0"
+
+
+def test_a_partition_that_is_created_late_is_shown_from_its_creation() -> None:
+    scenario = replace(changing(), shown="audit-0")
+    result = run(scenario, ELR, 1, trace=True)
+    assert result.trace
+    assert {step["step"] for step in result.trace} >= {"elected", "append"}
+    observed = observe(scenario, ELR, 1, {}, trace=True)
+    assert (observed.partition, [one.step for one in observed.observations]) == (result.shown, result.trace)
+    assert len(observed.isr) == len(result.partition.replicas)
 
 
 @pytest.mark.parametrize(

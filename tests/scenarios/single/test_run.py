@@ -245,7 +245,7 @@ def test_brokers_are_upgraded_when_they_start_again() -> None:
     scenario = load("rolling")
     upgraded, kept = 0, 0
     for seed in range(30):
-        one, error = _execute(scenario, mode_named("kip320"), seed, {}, [])
+        one, error = _execute(scenario, mode_named("kip320"), seed, {})
         assert not error
         rules = one.cluster.rules
         waiting = one.cluster._upgraded
@@ -254,7 +254,7 @@ def test_brokers_are_upgraded_when_they_start_again() -> None:
         kept += len(waiting)
         upgraded += sum(rules[broker] == mode_named("kip320").rules for broker in rules)
     assert upgraded > kept > 0
-    one, _ = _execute(scenario, mode_named("hw"), 1, {}, [])
+    one, _ = _execute(scenario, mode_named("hw"), 1, {})
     assert set(one.cluster.rules.values()) == {mode_named("hw").rules}
 
 

@@ -12,7 +12,7 @@ from sim.protocol.modes import mode
 
 def test_kept_steps_keep_no_log() -> None:
     """A broker has a new log after each restart: kept by steps, all of them would last as long as the run."""
-    ended, error = _execute(load("reassignments"), mode("elr-4.3"), 7, {}, [])
+    ended, error = _execute(load("reassignments"), mode("elr-4.3"), 7, {})
     assert not error
     kept = ended.cluster.recorder.history.steps
     for kind in (steps.Recovered, steps.Deleted):

@@ -336,16 +336,16 @@ def directory_of(found: World, broker: int, name: str = TOPIC) -> int:
 def test_a_replica_moves_with_its_records_when_the_metadata_has_its_directory() -> None:
     found = world()
     found.write()
-    before = found.cluster.files(1).log.leo
+    before = found.cluster.files(1, TOPIC).log.leo
     assert before == 1
     assert move(found, 1)
     assert directory_of(found, 1) == 2
     assert state_of(found, TOPIC).directory(1) == 1
-    assert found.cluster.files(1).log.leo == before
+    assert found.cluster.files(1, TOPIC).log.leo == before
     assert state_of(found, TOPIC).leader == 1
     assert reached(found, probes.REPLICA_MOVED)
     found.write()
-    assert found.cluster.files(2).log.leo == before + 1
+    assert found.cluster.files(2, TOPIC).log.leo == before + 1
     assert not move(found, 1, place=2), "it is there already"
 
 
@@ -497,7 +497,7 @@ def test_a_copy_that_is_held_back_does_not_replace_the_log_and_the_log_is_assign
     assert found.cluster.throttle_moves(1, throttled=False)
     found.run(1)
     assert (directory_of(found, 1), state_of(found, TOPIC).directory(1)) == (2, 1)
-    assert found.cluster.files(1).log.leo == 2
+    assert found.cluster.files(1, TOPIC).log.leo == 2
     assert not found.cluster.machines.directories[1].futures
 
 
@@ -524,7 +524,7 @@ def test_a_copy_that_lacks_records_replaces_the_log_at_the_next_start(mode: str,
     found.cluster.links.cut(3, 1)
     found.cluster.start(1)
     found.run(3)
-    assert found.cluster.files(1).log.leo == left
+    assert found.cluster.files(1, TOPIC).log.leo == left
     assert reached(found, probes.FUTURE_RECOVERED) == (left == 1)
     truncated = [step["offset"] for step in found.of("truncate", broker=1) if "partition" not in step]
     assert truncated == ([1] if left == 1 else [])
@@ -576,7 +576,7 @@ def test_a_moved_log_has_the_epochs_of_its_records_or_all_that_it_had(mode: str,
     found.run(1)
     assert state_of(found, TOPIC).leader == 1
     assert move(found, 1)
-    assert [epoch for epoch, _ in found.cluster.files(1).epoch_checkpoint.entries] == epochs
+    assert [epoch for epoch, _ in found.cluster.files(1, TOPIC).epoch_checkpoint.entries] == epochs
 
 
 def test_a_broker_starts_without_a_directory_that_was_removed() -> None:

@@ -152,7 +152,9 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Obse
         mock.patch.object(Channel, "send", send),
         mock.patch.object(Channel, "deliver_at", deliver_at),
     ):
-        one, error = _execute(scenario, mode_named(mode), seed, {}, [seen.trace.append])
+        one, error = _execute(
+            scenario, mode_named(mode), seed, {}, prepare=lambda run: run.cluster.recorder.observe(seen.trace.append)
+        )
     assert not error, error
     ends = {link: nodes for nodes, link in one.cluster.network._links.items()}
     seen.sent = [(at_us, *ends[link]) for at_us, link in links]

@@ -152,7 +152,7 @@ def scenario_of(name: str, seed: int) -> Scenario:
 
 def ran(scenario: str, mode: Mode, seed: int) -> Ran:
     """Run one seed."""
-    one, error = _execute(scenario_of(scenario, seed), mode, seed, {}, [])
+    one, error = _execute(scenario_of(scenario, seed), mode, seed, {})
     found = Ran(row_of(EndedRun(one, error)), to_values(one.cluster.recorder.coverage.decided), one.older)
     one.dispose()
     return found

@@ -69,7 +69,7 @@ def compare(scenario: Scenario, pairs: Sequence[tuple[int, str]]) -> Compared:
     plain = replace(scenario, config={**scenario.config, "sim.elision": False})
     found = Compared([], (0, 0), (0, 0))
     for seed, mode in pairs:
-        runs = [_execute(one, mode_named(mode), seed, {}, [], Kernel(EVENT_BUDGET)) for one in (scenario, plain)]
+        runs = [_execute(one, mode_named(mode), seed, {}, Kernel(EVENT_BUDGET)) for one in (scenario, plain)]
         rows = [row_of(EndedRun(run, error)) for run, error in runs]
         if rows[0]["digest"] != rows[1]["digest"] or any(row["error"] for row in rows):
             found.differ.append((seed, mode))

@@ -125,7 +125,7 @@ def observe(
         mock.patch.object(Channel, "send", send),
         mock.patch.object(execution, "draw", draw),
     ):
-        run, error = _execute(scenario, mode_named(mode), seed, {}, [])
+        run, error = _execute(scenario, mode_named(mode), seed, {})
     assert not error, error
     config = dict(run.config)
     run.dispose()

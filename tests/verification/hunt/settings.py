@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from scenarios.format.scenario import Scenario
+    from scenarios.single.execution import Execution
     from scenarios.single.rows import Row
-    from sim.history.trace import Shown
 
 _NEEDED: Final = {"moving_percent": (MOVES,), "copying_percent": copies.NEEDS}
 """Share of incidents -> the kinds of which they consist."""
@@ -425,7 +425,7 @@ def first_difference(case: Case, event_budget: int) -> int:
     for elision in (True, False):
         steps: list[tuple[int, str]] = []
         kernel = Kernel(event_budget)
-        run, _ = _execute(_with(case, elision=elision), MODES[case.mode], case.seed, {}, [_noting(steps)], kernel)
+        run, _ = _execute(_with(case, elision=elision), MODES[case.mode], case.seed, {}, kernel, _noting(steps))
         run.dispose()
         histories.append(steps)
         ends.append(kernel.now_us)
@@ -436,8 +436,8 @@ def first_difference(case: Case, event_budget: int) -> int:
     return max(one, other, key=len)[min(len(one), len(other))][0]
 
 
-def _noting(steps: list[tuple[int, str]]) -> Callable[[Shown], None]:
-    return lambda step: steps.append((step["t"], repr(step)))
+def _noting(steps: list[tuple[int, str]]) -> Callable[[Execution], None]:
+    return lambda run: run.cluster.recorder.observe(lambda step: steps.append((step["t"], repr(step))))
 
 
 def _with(case: Case, *, elision: bool) -> Scenario:
@@ -447,7 +447,7 @@ def _with(case: Case, *, elision: bool) -> Scenario:
 
 
 def _row(scenario: Scenario, case: Case, event_budget: int) -> Row:
-    run, error = _execute(scenario, MODES[case.mode], case.seed, {}, [], Kernel(event_budget))
+    run, error = _execute(scenario, MODES[case.mode], case.seed, {}, Kernel(event_budget))
     row = row_of(EndedRun(run, error))
     run.dispose()
     return row
