@@ -128,7 +128,7 @@ def compare(asked: CompareRequest) -> Comparisons:
     store = asked.store()
     found = tuple(comparing.of_store(store, asked.by, kinds))
     _warn(store.shortcomings())
-    return Comparisons(found, tuple(sentences.first(one, asked.kind) for one in found))
+    return Comparisons(found, tuple(sentences.first(comparison, asked.kind) for comparison in found))
 
 
 @as_function(ReportRequest)

@@ -108,10 +108,12 @@ def as_function_of(
 def _describe(call: Any, function: Callable[..., Any], request: Any) -> None:
     before = [*inspect.signature(function).parameters.values()][:-1]
     types = get_type_hints(request)
-    after = [one.replace(annotation=types[name]) for name, one in inspect.signature(request).parameters.items()]
+    after = [
+        parameter.replace(annotation=types[name]) for name, parameter in inspect.signature(request).parameters.items()
+    ]
     result = inspect.signature(function).return_annotation
     call.__signature__ = inspect.Signature([*before, *after], return_annotation=result)
-    texts = {field.name: one if isinstance(one, str) else one.help for field, _, one in _annotated(request)}
-    lines = "\n".join(f"    {one.name}: {texts[one.name]}" for one in after)
+    texts = {field.name: option if isinstance(option, str) else option.help for field, _, option in _annotated(request)}
+    lines = "\n".join(f"    {parameter.name}: {texts[parameter.name]}" for parameter in after)
     text, raises, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")
     call.__doc__ = f"{text}\n\nArgs:\n{lines}{raises}{rest}\n"

@@ -73,7 +73,10 @@ class Run:
     def blocks(self) -> Iterator[Block]:
         """The outcome, and the violations."""
         yield from map(Line, head(self.row))
-        found = [(one["kind"], side(one["inside"]), seconds(one["at_us"]), one["detail"]) for one in self.violations]
+        found = [
+            (violation["kind"], side(violation["inside"]), seconds(violation["at_us"]), violation["detail"])
+            for violation in self.violations
+        ]
         if found:
             yield Table(["kind", "promise", "at", "detail"], found)
 
@@ -134,7 +137,7 @@ class Comparisons:
                 rate.kind
                 for place, rate in enumerate(groups[0].rates)
                 if rate.kind != "any"
-                and any((one.rates[place].inside if inside else one.rates[place].outside) for one in groups)
+                and any((group.rates[place].inside if inside else group.rates[place].outside) for group in groups)
             ]
             if kinds:
                 drawn.append(Drawing(plots.alone(plots.rates(groups, kinds, inside=inside))))
@@ -196,13 +199,13 @@ class Explanation:
         from reports.drawing import explanation_text
 
         yield Line(self.shrunk.said)
-        yield Table(["at", "what happened"], [(moment(one.at_us), one.text) for one in self.story])
+        yield Table(["at", "what happened"], [(moment(sentence.at_us), sentence.text) for sentence in self.story])
         takes, hidden = explanation_text.rows(self.necessary, explanation_text.MOST)
         yield Table(["at", "necessary", ""], takes)
         yield from map(Line, explanation_text.tried(self.necessary, hidden))
         yield from map(Line, explanation_text.turn(self.curve, self.shrunk.found.symptom.kind))
         yield Table(explanation_text.SHARES, explanation_text.shares(self.curve))
-        kept = [one.told for one in self.remedies if one.keeps and one.decides]
+        kept = [remedy.told for remedy in self.remedies if remedy.keeps and remedy.decides]
         header = ["what would have prevented it", "change", "what to do"]
         yield Table(header, kept) if kept else Line("No single change prevents it.")
 

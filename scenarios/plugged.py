@@ -64,17 +64,17 @@ def are_installed() -> bool:
 
 def shipped() -> list[dict[str, Any]]:
     """The loaded plug-ins as plain data."""
-    return [one.to_json() for one in LOADED.values()]
+    return [plugin.to_json() for plugin in LOADED.values()]
 
 
 def hashes() -> dict[str, str]:
     """Name -> hash of the loaded plug-ins."""
-    return {one.name: one.hash for one in LOADED.values()}
+    return {plugin.name: plugin.hash for plugin in LOADED.values()}
 
 
 def options() -> list[str]:
     """The words of a command line that loads the same."""
-    return [word for one in LOADED.values() if one.word for word in ("--plugin", one.word)]
+    return [word for plugin in LOADED.values() if plugin.word for word in ("--plugin", plugin.word)]
 
 
 def command(words: Iterable[str]) -> str:
@@ -113,7 +113,7 @@ def last_line(error: BaseException, plug_ins: Iterable[Loaded] | None = None) ->
         plug_ins: the plug-ins; None: those that are loaded.
     """
     among = LOADED.values() if plug_ins is None else plug_ins
-    own = {file: content for one in among for file, content in one.sources.items()}
+    own = {file: content for plugin in among for file, content in plugin.sources.items()}
     for frame in reversed(traceback.extract_tb(error.__traceback__) if own else []):
         if frame.filename in own and frame.lineno is not None:
             lines = own[frame.filename].splitlines()
@@ -179,7 +179,7 @@ class _Watch:
 
     def __init__(self, outer: FrameType) -> None:
         self._outer = outer
-        self._files = {file for one in LOADED.values() for file in one.sources}
+        self._files = {file for plugin in LOADED.values() for file in plugin.sources}
         self._call: FrameType | None = None
         self._looks = 0
 

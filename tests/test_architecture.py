@@ -343,7 +343,7 @@ def test_hosts_are_composed_of_parts() -> None:
     def too_large(name: str) -> Iterator[str]:
         for node in ast.walk(tree(name)):
             if isinstance(node, ast.ClassDef):
-                count = sum(isinstance(one, ast.FunctionDef) for one in node.body)
+                count = sum(isinstance(statement, ast.FunctionDef) for statement in node.body)
                 if count > METHODS:
                     yield f"{node.name} has {count} methods"
 
@@ -384,7 +384,9 @@ def names_of_steps_as_strings(name: str) -> Iterator[str]:
             found = [one for key, other in pairs if key and ast.unparse(key) == "'step'" for one in ast.walk(other)]
         else:
             continue
-        yield from (one.value for one in found if isinstance(one, ast.Constant) and one.value in steps.STEPS)
+        yield from (
+            constant.value for constant in found if isinstance(constant, ast.Constant) and constant.value in steps.STEPS
+        )
 
 
 def test_names_of_steps_stand_where_steps_are_declared() -> None:
@@ -541,7 +543,9 @@ def test_compiled_code_hands_no_starred_arguments_to_super() -> None:
     """mypyc passes them on as one tuple."""
 
     def is_starred(call: ast.Call) -> bool:
-        return any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords)
+        return any(isinstance(arg, ast.Starred) for arg in call.args) or any(
+            keyword.arg is None for keyword in call.keywords
+        )
 
     def starred(name: str) -> Iterator[str]:
         for node in ast.walk(tree(name)):

@@ -125,7 +125,7 @@ def test_only_spark_and_brokers_need_packages_of_extras() -> None:
     needed: dict[str, set[str]] = {}
     for file in (file for name in sorted(ours) for file in (ROOT / name).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
             for name in {one.partition(".")[0] for one in names} - ours - sys.stdlib_module_names:
                 needed.setdefault(name, set()).add(file.parent.name)

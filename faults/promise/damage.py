@@ -148,7 +148,9 @@ class Damage:
         self._isr_since = [since for since, _ in membership.isr_history]
         losses = ("committed-loss", "exposed-loss")
         violations = history.findings.violations
-        self._lost = frozenset(record for one in violations if one.kind in losses for record in one.ids)
+        self._lost = frozenset(
+            record for violation in violations if violation.kind in losses for record in violation.ids
+        )
         self._isr_leos: dict[int, _IsrLeos] = {}
 
     def excused(self, *, lossy: bool) -> frozenset[int]:

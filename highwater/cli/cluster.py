@@ -40,7 +40,7 @@ def _tell_files(ui: Ui, cluster: Cluster, scenarios: list[Scenario], modes: list
     from scenarios.properties.classify import Status
 
     found = cluster.found.in_modes(modes)
-    count = {status: [one for one in found.findings if one.status is status] for status in Status}
+    count = {status: [finding for finding in found.findings if finding.status is status] for status in Status}
     used = ", ".join(f"{key} = {shown(value)}" for key, value in cluster.found.settings.items())
     ui.note(
         f"{', '.join(cluster.files)}: {len(count[Status.USED])} keys are used, {len(count[Status.INERT])} have no "
@@ -51,8 +51,8 @@ def _tell_files(ui: Ui, cluster: Cluster, scenarios: list[Scenario], modes: list
         ui.note(f"from the files: {used}")
     for note in found.notes:
         ui.note(note)
-    for one in count[Status.UNKNOWN]:
-        ui.note(f"{one.file}, line {one.line}: {one.key or 'a key'}: {one.why}")
+    for finding in count[Status.UNKNOWN]:
+        ui.note(f"{finding.file}, line {finding.line}: {finding.key or 'a key'}: {finding.why}")
     for scenario in scenarios:
         if own := _own(cluster, scenario):
             ui.note(f"not in the files, and set by {scenario.name}: {own}")
@@ -64,11 +64,12 @@ def ignored(cluster: Cluster) -> list[str]:
 
     found = cluster.found.findings
     unknown = sorted(
-        (one for one in found if one.status is Status.UNKNOWN), key=lambda one: "did you mean" not in one.why
+        (finding for finding in found if finding.status is Status.UNKNOWN),
+        key=lambda finding: "did you mean" not in finding.why,
     )
     lines = [
-        f"{one.file}, line {one.line}: {one.key or 'a key'}, which is not used: {one.why}"
-        for one in (*unknown, *(one for one in found if one.changes_figures))
+        f"{finding.file}, line {finding.line}: {finding.key or 'a key'}, which is not used: {finding.why}"
+        for finding in (*unknown, *(finding for finding in found if finding.changes_figures))
     ]
     if len(lines) <= IGNORED_MAX:
         return lines

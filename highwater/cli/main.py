@@ -141,7 +141,7 @@ def _is_of_interrupt(error: BaseException) -> bool:
     while error not in seen:
         seen.append(error)
         error = error.__cause__ or error.__context__ or error
-    return any(isinstance(one, KeyboardInterrupt) for one in seen)
+    return any(isinstance(exception, KeyboardInterrupt) for exception in seen)
 
 
 def _called(ui: Ui, words: Sequence[str]) -> int:

@@ -49,7 +49,7 @@ def _is_file(name: str) -> bool:
 def _plugin_with(name: str) -> str:
     """The first plug-in of the working folder whose text has this name between quotes; empty if none has."""
     with suppress(OSError):
-        loaded = {one.word for one in plugged.LOADED.values()}
+        loaded = {plugin.word for plugin in plugged.LOADED.values()}
         for file in sorted(Path().glob("*.py"))[:FILES]:
             if str(file) in loaded:
                 continue

@@ -66,7 +66,7 @@ def _not_expected(scenario: Scenario, expected: Expectation, result: RunResult) 
     """The kinds of violation of a run that its scenario does not name, or must not have; empty if there is none."""
     named = {entry.kind for entry in scenario.also if result.row["mode"] in entry.modes}
     named |= set(expected.kinds if expected.verdict == "violates" else ())
-    kinds = dict.fromkeys(one["kind"] for one in result.violations if one["kind"] not in named)
+    kinds = dict.fromkeys(violation["kind"] for violation in result.violations if violation["kind"] not in named)
     return f"; it had {', '.join(kinds)}" if kinds else ""
 
 

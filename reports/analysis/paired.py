@@ -176,7 +176,7 @@ def _answer(sides: tuple[_Side, _Side], kind: str | None) -> Answer:
     if not pair.n:
         raise InputError(f"{scenario}: {sides[0].name} and {sides[1].name} have no seed in common")
     common = _common(sides)
-    inside = [int(one.show("violations_inside", about).sum()) for one in common]
+    inside = [int(runs.show("violations_inside", about).sum()) for runs in common]
     said = _first_line(comparison, pair, about, inside)
     examples = _examples(sides, common, about)
     return Answer(comparison, about, said, tuple(_differences(*sides)), tuple(examples))
@@ -232,7 +232,7 @@ def _common(sides: tuple[_Side, _Side]) -> tuple[Runs, Runs]:
 
 
 def _examples(sides: tuple[_Side, _Side], common: tuple[Runs, Runs], kind: str) -> Iterator[Example]:
-    have = [one.show("violations", kind) for one in common]
+    have = [runs.show("violations", kind) for runs in common]
     for place, side in enumerate(sides):
         only = common[place].numbers("seed")[have[place] & ~have[1 - place]]
         if len(only):

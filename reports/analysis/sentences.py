@@ -105,12 +105,12 @@ def first(comparison: Comparison, kind: str | None = None) -> str:
     if not any(group.runs for group in comparison.groups):
         return f"Each run of {_where(comparison)} ended with an error, so nothing can be compared."
     chosen = about(comparison, kind)
-    others = [] if kind else [one for one in _of_plugins(comparison) if one != chosen]
+    others = [] if kind else [plugin for plugin in _of_plugins(comparison) if plugin != chosen]
     return " ".join(
         [
             _often(comparison, chosen),
             *_inside(comparison, chosen),
-            *(_of_plugin(comparison, one) for one in others),
+            *(_of_plugin(comparison, other) for other in others),
             *_stalled(comparison),
             *_costs(comparison),
         ]

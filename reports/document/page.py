@@ -50,7 +50,7 @@ def blocks_as_html(blocks: Iterable[Block]) -> str:
 
 def _contents(blocks: Iterable[Block]) -> str:
     named = [block for block in blocks if isinstance(block, Heading) and block.name]
-    links = "".join(f'<li><a href="#{html(one.name)}">{html(one.text)}</a></li>' for one in named)
+    links = "".join(f'<li><a href="#{html(heading.name)}">{html(heading.text)}</a></li>' for heading in named)
     return f'<nav aria-label="Parts"><ul>{links}</ul></nav>'
 
 

@@ -27,14 +27,14 @@ def past(observed: ObservedRun) -> frozenset[int] | None:
     last_us = max(entry["at_us"] for entry in result.violations)
     choice = StepFilter(frozenset(sorted(observed.concerned)[:1]))
     shown, ends = [], set()
-    for place, one in enumerate(observed.observations):
-        shows = choice.shows(one)
-        kind = kind_of(one.step)
-        if one.at_us > last_us or not shows:
+    for place, observation in enumerate(observed.observations):
+        shows = choice.shows(observation)
+        kind = kind_of(observation.step)
+        if observation.at_us > last_us or not shows:
             continue
-        if one.at_us in marks or kind in ABOUT_RECORDS:
-            ends.add(one.call)
-        if one.at_us >= CLIENTS_BEGIN_US or kind in STRIKES:
+        if observation.at_us in marks or kind in ABOUT_RECORDS:
+            ends.add(observation.call)
+        if observation.at_us >= CLIENTS_BEGIN_US or kind in STRIKES:
             shown.append(place)
     calls = _before(observed.causes, ends)
     return frozenset(place for place in shown if observed.observations[place].call in calls)

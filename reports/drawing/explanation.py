@@ -36,8 +36,8 @@ class RunExplanation:
 
 def told(observed: ObservedRun, kind: str, most: int | None = narrative.SENTENCES) -> list[Sentence]:
     """Narrative of a traced run about one kind of violation, by default the first; see `reports.evidence.narrative`."""
-    kind = kind or next((one["kind"] for one in observed.result.violations), "")
-    flushed = [None if one.log is None else one.log.flushed for one in observed.observations]
+    kind = kind or next((violation["kind"] for violation in observed.result.violations), "")
+    flushed = [None if observation.log is None else observation.log.flushed for observation in observed.observations]
     return narrative.story(observed.result, kind, observed.about(kind), flushed, most)
 
 

@@ -51,12 +51,12 @@ def tried(takes: Necessity, hidden: int = 0) -> Iterator[str]:
         yield f"* without it {without}"
     elif spared:
         yield f"{spared} more faults and batches remain; without any one of them {without}: --json lists them"
-    for one in takes.alternatives:
-        what, more = _message(one.messages[0])
-        times = ", ".join(moment(sent.arrives_us) for sent in one.messages[:SHOWN_TIMES])
-        rest = ", ..." if len(one.messages) > SHOWN_TIMES else ""
+    for alternative in takes.alternatives:
+        what, more = _message(alternative.messages[0])
+        times = ", ".join(moment(sent.arrives_us) for sent in alternative.messages[:SHOWN_TIMES])
+        rest = ", ..." if len(alternative.messages) > SHOWN_TIMES else ""
         way = more.partition(",")[0]
-        yield f"At least one of these {len(one.messages)} {what}, {way}, must arrive: {times}{rest}"
+        yield f"At least one of these {len(alternative.messages)} {what}, {way}, must arrive: {times}{rest}"
     if takes.asked < takes.of:
         yield f"{takes.asked} of {takes.of} messages were dropped one at a time, from the point of no return outwards"
     if takes.tries:
@@ -93,8 +93,8 @@ def _but(*, goes: bool) -> str:
 
 
 def _messages(sent: Iterable[SentMessage]) -> Iterator[tuple[int, str, str]]:
-    for one in sent:
-        yield one.arrives_us, *_message(one)
+    for message in sent:
+        yield message.arrives_us, *_message(message)
 
 
 def _message(sent: SentMessage) -> tuple[str, str]:
@@ -113,7 +113,7 @@ def necessary_as_json(takes: Necessity) -> dict[str, Any]:
             for (first_id, records, acks, due_us), goes in takes.sends
         ],
         "messages": [_sent_as_json(sent) for sent in takes.messages],
-        "alternatives": [[_sent_as_json(sent) for sent in one.messages] for one in takes.alternatives],
+        "alternatives": [[_sent_as_json(sent) for sent in alternative.messages] for alternative in takes.alternatives],
         "asked": takes.asked,
         "of": takes.of,
         "stays": takes.stays,

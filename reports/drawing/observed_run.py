@@ -208,9 +208,9 @@ def _causes(
 ) -> dict[int, tuple[int, ...]]:
     """See `ObservedRun`. A call outside of any node's gate (a fault, a start) concerns nodes that its steps name."""
     named: dict[int, set[int]] = {}
-    for one in observations:
-        nodes = (one.step.get(key) for key in ("broker", "source", "target"))
-        named.setdefault(one.call, set()).update(node for node in nodes if node is not None)
+    for observation in observations:
+        nodes = (observation.step.get(key) for key in ("broker", "source", "target"))
+        named.setdefault(observation.call, set()).update(node for node in nodes if node is not None)
     last: dict[int, int] = {}
     found: dict[int, tuple[int, ...]] = {}
     for call in watcher.calls:

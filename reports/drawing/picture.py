@@ -128,20 +128,20 @@ def picture(observed: ObservedRun, title: list[str], *, everything: bool) -> Pic
     shown = {row.call: place for place, row in reversed(list(enumerate(rows))) if row.call >= 0}
     messages = observed.messages if everything else _that_led_to(observed.messages, shown)
     # The controller's own broker is notified like the others.
-    between = [one for one in messages if one.source != one.target]
-    arrows = [Arrow(one, shown.get(one.sent_in), shown.get(one.call)) for one in between]
+    between = [message for message in messages if message.source != message.target]
+    arrows = [Arrow(message, shown.get(message.sent_in), shown.get(message.call)) for message in between]
     if rows and not everything:
-        arrows = [one for one in arrows if rows[0].at_us <= one.message.sent_us <= rows[-1].at_us]
-    nodes = {row.node for row in rows} | {node for one in messages for node in (one.source, one.target)}
+        arrows = [arrow for arrow in arrows if rows[0].at_us <= arrow.message.sent_us <= rows[-1].at_us]
+    nodes = {row.node for row in rows} | {node for message in messages for node in (message.source, message.target)}
     brokers = {replica.broker for replica in observed.result.replicas}
     lanes = {node: name for node, name in CLIENTS.items() if node in nodes} | {CONTROL: observed.control}
     lanes |= {broker: f"broker {broker}" for broker in sorted(brokers)}
     last_us = rows[-1].at_us if rows else 0
-    seen = [one for one in observed.observations if one.at_us <= last_us]
-    logs = {one.step["broker"]: one.log for one in seen if one.log is not None}
-    acked = frozenset(one.step["record"] for one in seen if kind_of(one.step) is steps.ACK)
+    seen = [observation for observation in observed.observations if observation.at_us <= last_us]
+    logs = {observation.step["broker"]: observation.log for observation in seen if observation.log is not None}
+    acked = frozenset(observation.step["record"] for observation in seen if kind_of(observation.step) is steps.ACK)
     state = ClusterState(observed.isr, zookeeper=observed.control == ZOOKEEPER)
-    shaded = bands(sorted(brokers), state, [one.step for one in seen])
+    shaded = bands(sorted(brokers), state, [observation.step for observation in seen])
     return Picture(title, lanes, rows, arrows, shaded, dict(sorted(logs.items())), acked)
 
 
@@ -203,8 +203,8 @@ def node_of(step: Shown) -> int:
 
 def _rows(observed: ObservedRun, *, everything: bool) -> list[PictureRow]:
     """All rows in order of time; a violation follows the steps of the same time."""
-    found = [(one, "violation") for one in observed.result.violations]
-    found += [(one, "warning") for one in observed.result.warnings if one not in observed.result.violations]
+    found = [(violation, "violation") for violation in observed.result.violations]
+    found += [(warning, "warning") for warning in observed.result.warnings if warning not in observed.result.violations]
     marks = sorted((one["at_us"], violation_line(one, kind.upper()), kind) for one, kind in found)
     last_us = marks[-1][0] if marks and not everything else None
     rows = [*_joined(_steps(observed, last_us, everything=everything))]
@@ -226,18 +226,28 @@ def _steps(observed: ObservedRun, last_us: int | None, *, everything: bool) -> I
     choice = StepFilter(frozenset(sorted(observed.concerned)[:1]))
     marked_us = {entry["at_us"] for entry in (*observed.result.violations, *observed.result.warnings)}
     acked: set[int] = set()
-    for one in observed.observations:
-        kind = kind_of(one.step)
+    for observation in observed.observations:
+        kind = kind_of(observation.step)
         if kind is steps.ACK:
-            acked.add(one.step["record"])
-        shows = choice.shows(one) or (kind is steps.END_OFFSET and one.at_us in marked_us)
-        early = one.at_us < CLIENTS_BEGIN_US and kind not in STRIKES
-        if (last_us is not None and one.at_us > last_us) or not (everything or (shows and not early)):
+            acked.add(observation.step["record"])
+        shows = choice.shows(observation) or (kind is steps.END_OFFSET and observation.at_us in marked_us)
+        early = observation.at_us < CLIENTS_BEGIN_US and kind not in STRIKES
+        if (last_us is not None and observation.at_us > last_us) or not (everything or (shows and not early)):
             continue
-        turns = (kind.changes_log and kind is not steps.APPEND and one.step.get("removed", 1)) or kind is steps.LEAD
-        log = one.log if turns else None
-        text = sentence(one.step)
-        yield PictureRow(one.at_us, node_of(one.step), text, kind, call=one.call, log=log, acked=frozenset(acked))
+        turns = (
+            kind.changes_log and kind is not steps.APPEND and observation.step.get("removed", 1)
+        ) or kind is steps.LEAD
+        log = observation.log if turns else None
+        text = sentence(observation.step)
+        yield PictureRow(
+            observation.at_us,
+            node_of(observation.step),
+            text,
+            kind,
+            call=observation.call,
+            log=log,
+            acked=frozenset(acked),
+        )
 
 
 @dataclass(slots=True)

@@ -405,10 +405,10 @@ class _Teller:
         """Name the batches that a follower keeps, and what its leader has instead."""
         first = stray[0]
         log = self._logs.get(leader, ())
-        there = next((one for one in log if one.base <= first.base <= one.last), None)
+        there = next((batch for batch in log if batch.base <= first.base <= batch.last), None)
         if there is not None and there.first != first.first:
             return f"{_names(stray)} at offset {first.base}, where broker {leader} has {there.name}"
-        if any(one.first == first.first for one in log):
+        if any(batch.first == first.first for batch in log):
             return f"{_names(stray)} at offset {first.base}, which broker {leader} has at another"
         return f"{_names(stray)}, which broker {leader} lacks"
 

@@ -73,7 +73,7 @@ class Origin:
     @property
     def _after(self) -> str:
         """The blows of the run as the end of a name; empty if it has none."""
-        return "".join(f"-{one.warning}-{one.at_us}.{one.variant}" for one in self.scenario.blows)
+        return "".join(f"-{blow.warning}-{blow.at_us}.{blow.variant}" for blow in self.scenario.blows)
 
     def only_mode(self, name: str | None) -> Mode:
         """The mode that the user named, or the only one.

@@ -28,7 +28,7 @@ def story_blocks(result: RunResult, story: Iterable[Sentence], tried: Iterable[R
     title, *rest = heading(result)
     yield Heading(title, level=3)
     yield from map(Text, rest)
-    yield Table(["at", "what happened"], [(moment(one.at_us), one.text) for one in story], ["at"])
+    yield Table(["at", "what happened"], [(moment(sentence.at_us), sentence.text) for sentence in story], ["at"])
     prevents = [
         f"{what}: {change}" + (f" ({advice})" if advice else "")
         for what, change, advice in (remedy.told for remedy in tried if remedy.keeps)

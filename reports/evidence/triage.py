@@ -319,7 +319,7 @@ def triage(
     tasks = [(failure, cases[failure], all_but_known) for failure in chosen]
 
     def is_enough(done: Iterable[ExaminedFailure]) -> bool:
-        return most is not None and sum(not one.documented for one in done) >= most
+        return most is not None and sum(not failure.documented for failure in done) >= most
 
     looked = _each(_look, tasks, processes, tell, lambda: is_late(0.5), is_enough)
     known_to = {side: [one for one in looked if one.failure.inside == side and not one.problem] for side in _SIDES}
@@ -384,9 +384,9 @@ def _cases(store: Store, chosen: Iterable[Failure]) -> dict[Failure, Case]:
     }
     modes = {(name, mode.name): mode for name, modes in store.sweep.modes.items() for mode in modes}
     found = {}
-    for one in chosen:
-        scenario = replace(variants[one.scenario, one.point], blows=parse(one.blow))
-        found[one] = Case(scenario, modes[one.scenario, one.mode], one.seed, store.run["rules"])
+    for failure in chosen:
+        scenario = replace(variants[failure.scenario, failure.point], blows=parse(failure.blow))
+        found[failure] = Case(scenario, modes[failure.scenario, failure.mode], failure.seed, store.run["rules"])
     return found
 
 
@@ -465,10 +465,10 @@ def _shrink(task: tuple[Failure, Case]) -> tuple[ShrunkSize | None, Case | None]
 
 def _grouped(looked: Iterable[ExaminedFailure]) -> dict[tuple[str, str, str, bool], list[ExaminedFailure]]:
     groups: dict[tuple[str, str, str, bool], list[ExaminedFailure]] = {}
-    for one in looked:
-        if not (one.problem or one.documented):
-            about = one.failure
-            groups.setdefault((about.scenario, about.mode, about.kind, about.inside), []).append(one)
+    for failure in looked:
+        if not (failure.problem or failure.documented):
+            about = failure.failure
+            groups.setdefault((about.scenario, about.mode, about.kind, about.inside), []).append(failure)
     return groups
 
 
@@ -483,12 +483,12 @@ def _buckets(group: list[ExaminedFailure], of: float, mode: Mode) -> list[Bucket
     left, found = list(group), []
     for sort in range(3):
         while True:
-            cures = Counter(repair for one in left for repair in one.cures if rank(repair) == sort)
+            cures = Counter(repair for failure in left for repair in failure.cures if rank(repair) == sort)
             if not cures:
                 break
             best = min(cures, key=lambda repair: (-cures[repair], repair))
-            found.append(_bucket([one for one in left if best in one.cures], best, of, mode))
-            left = [one for one in left if best not in one.cures]
+            found.append(_bucket([failure for failure in left if best in failure.cures], best, of, mode))
+            left = [failure for failure in left if best not in failure.cures]
     return found + ([_bucket(left, None, of, mode)] if left else [])
 
 
@@ -525,8 +525,10 @@ def code_of(bucket: Bucket) -> str:
 
 
 def _bucket(members: list[ExaminedFailure], repair: Repair | None, of: float, mode: Mode) -> Bucket:
-    smallest = min((one.failure for one in members), key=lambda failure: (failure.seed, failure.point, failure.blow))
-    common = set(members[0].cures).intersection(*(one.cures for one in members))
+    smallest = min(
+        (member.failure for member in members), key=lambda failure: (failure.seed, failure.point, failure.blow)
+    )
+    common = set(members[0].cures).intersection(*(member.cures for member in members))
     helps = [one for one in sorted(common) if one == repair or not one.is_rule]
     bug, ticket = _bug(repair)
     return Bucket(

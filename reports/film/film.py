@@ -114,7 +114,7 @@ def film(case: Case, kind: str = "", most: int | None = None) -> Film:
 def as_json(shown: Film) -> dict[str, Any]:
     """The film as the page reads it; times are in us, and frames are numbered from 0."""
     observed = shown.observed
-    times = [one.at_us for one in observed.observations]
+    times = [observation.at_us for observation in observed.observations]
     row = observed.result.row
     return {
         "title": list(shown.heads),
@@ -124,7 +124,10 @@ def as_json(shown: Film) -> dict[str, Any]:
         "clients": {str(node): name for node, name in CLIENTS.items()},
         "min_isr": observed.result.settings["min.insync.replicas"],
         "begin": min(bisect_right(times, CLIENTS_BEGIN_US), len(times) - 1),
-        "frames": [_frame(one.step, change) for one, change in zip(observed.observations, shown.changes, strict=True)],
+        "frames": [
+            _frame(observation.step, change)
+            for observation, change in zip(observed.observations, shown.changes, strict=True)
+        ],
         "messages": list(_messages(observed, times)),
         "story": [[sentence.at_us, _frame_at(times, sentence), sentence.text] for sentence in shown.story],
         "marks": list(_marks(observed, times)),
@@ -173,7 +176,7 @@ def _marks(observed: ObservedRun, times: Sequence[int]) -> Iterator[dict[str, An
     warnings = sorted(result.warnings, key=lambda entry: entry["at_us"])
     for entry in sorted([*result.violations, *warnings], key=lambda entry: entry["at_us"]):
         is_violation = entry in result.violations
-        cause_us = next((one["at_us"] for one in warnings if one["at_us"] < entry["at_us"]), -1)
+        cause_us = next((warning["at_us"] for warning in warnings if warning["at_us"] < entry["at_us"]), -1)
         yield {
             "at": entry["at_us"],
             "frame": _last_until(times, entry["at_us"]),

@@ -33,7 +33,7 @@ MARKS_NOTE: Final = "Red: violations; amber: early warnings."
 
 def page(films: Sequence[Film]) -> str:
     """The page of one run, or of two runs of one seed beside each other, as the text of an HTML file."""
-    runs = [as_json(one) for one in films]
+    runs = [as_json(film) for film in films]
     difference = first_difference(films[0].observed, films[1].observed) if len(films) > 1 else None
     concerned = sorted(films[0].observed.concerned)[:1]
     data = {
@@ -41,7 +41,7 @@ def page(films: Sequence[Film]) -> str:
         "records": concerned,
         "offset": _offset(runs[0], concerned),
         "difference": difference,
-        "markdown": "\n".join(blocks_as_markdown(story_blocks(one.observed.result, one.story)) for one in films),
+        "markdown": "\n".join(blocks_as_markdown(story_blocks(film.observed.result, film.story)) for film in films),
     }
     script, style = _file("film.js"), colours() + _file("film.css")
     row = films[0].observed.result.row
@@ -52,10 +52,10 @@ def page(films: Sequence[Film]) -> str:
         title=html(f"{row['scenario']}, seed {row['seed']}: {' and '.join(run['mode'] for run in runs)}"),
         heads="\n".join(_heads(films, difference)),
         two=" two" if len(films) > 1 else "",
-        stages="\n".join(_stage(number, one) for number, one in enumerate(films)),
+        stages="\n".join(_stage(number, film) for number, film in enumerate(films)),
         asides="\n".join(_aside(number, run) for number, run in enumerate(runs)),
         replays="\n".join(f'<p class="mono">{html(run["replay"])}</p>' for run in runs),
-        pictures="\n".join(_picture(one) for one in films),
+        pictures="\n".join(_picture(film) for film in films),
         strip=html(note),
         data=_embedded(data),
         script=script,
@@ -90,17 +90,17 @@ def _offset(run: dict[str, Any], concerned: Sequence[int]) -> int:
 
 
 def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterator[str]:
-    for one in films:
-        yield f"<p>{html(next(one.heads))}</p>"
+    for film in films:
+        yield f"<p>{html(next(film.heads))}</p>"
     if len(films) < 2:
         return
     if difference is None:
         yield '<p class="difference-note">The two histories are equal.</p>'
         return
-    steps_there = [one.observed.observations[place].step for one, place in zip(films, difference, strict=True)]
+    steps_there = [film.observed.observations[place].step for film, place in zip(films, difference, strict=True)]
     told = [
-        f"{one.observed.result.row['mode']}, {moment(step['t'])}: {sentence(step)}"
-        for one, step in zip(films, steps_there, strict=True)
+        f"{film.observed.result.row['mode']}, {moment(step['t'])}: {sentence(step)}"
+        for film, step in zip(films, steps_there, strict=True)
     ]
     since = moment(min(step["t"] for step in steps_there))
     yield f'<p class="difference-note">From {since} on the runs differ. {html(" ".join(told))}</p>'

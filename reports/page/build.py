@@ -82,9 +82,9 @@ def _blocks(store: Store, triaged: triage.Triage | None, kind: str | None) -> It
             comparisons[name], maps[name] = found, guarantees.maps(store, frame)
     if not comparisons:
         raise store.no_rows()
-    parts = [one for found in comparisons.values() for one in found[:POINTS]]
+    parts = [comparison for found in comparisons.values() for comparison in found[:POINTS]]
     yield Text(_question(store, names), "question")
-    answers = [sentences.first(one) for one in parts]
+    answers = [sentences.first(part) for part in parts]
     yield from (Text(said, "answer") for said in answers[:FIRST])
     if len(parts) > FIRST:
         yield Text(f"{counted(len(parts) - FIRST, 'more answer')} below.", "note")
@@ -98,9 +98,9 @@ def _blocks(store: Store, triaged: triage.Triage | None, kind: str | None) -> It
     )
     yield Contents()
     # Panels are compared across the page: all have the same axis.
-    lowest = min(plots.decade(one.groups, _kinds(one), inside=side) for one in parts for side in (True, False))
-    for place, (one, said) in enumerate(zip(parts, answers, strict=True)):
-        yield from _part(f"part-{place}", one, said if len(parts) > FIRST else "", lowest)
+    lowest = min(plots.decade(part.groups, _kinds(part), inside=side) for part in parts for side in (True, False))
+    for place, (comparison, said) in enumerate(zip(parts, answers, strict=True)):
+        yield from _part(f"part-{place}", comparison, said if len(parts) > FIRST else "", lowest)
     if left_out := max(0, len(store.sweep.variants) - len(parts)):
         yield Text(f"{counted(left_out, 'more point')} of the grid: see the maps below, and highwater compare.", "note")
     if triaged:
@@ -181,7 +181,10 @@ def _told(found: triage.Triage, bucket: Bucket, store: Store, number: int, *, se
         yield Text(
             f"Seed {seed}{point}, shrunk to {counted(small.batches, 'batch', 'batches')} and {faults}{unfinished}:"
         )
-        yield Table(["at", "what happened"], [(moment(one.at_us), one.text) for one in told(observed, bucket.kind)])
+        yield Table(
+            ["at", "what happened"],
+            [(moment(sentence.at_us), sentence.text) for sentence in told(observed, bucket.kind)],
+        )
         if number < PICTURES:
             drawn = picture(observed, list(heading(observed.result)), everything=False)
             caption = "Time runs downwards. The steps that the violation comes from; a narrow screen scrolls sideways."
@@ -302,19 +305,19 @@ def _pair(pair: Pair) -> list[Block]:
     headers = ["kind", "both", f"only {pair.a}", f"only {pair.b}", "p"]
     kinds = [
         (
-            one.kind,
-            f"{one.both:,}",
-            f"{one.only_a:,}",
-            f"{one.only_b:,}",
-            f"{one.p:.2g}" if one.p >= 0.001 else "<0.001",
+            kind.kind,
+            f"{kind.both:,}",
+            f"{kind.only_a:,}",
+            f"{kind.only_b:,}",
+            f"{kind.p:.2g}" if kind.p >= 0.001 else "<0.001",
         )
-        for one in pair.kinds
+        for kind in pair.kinds
     ]
     means = []
-    for one in pair.availability:
-        measure, (mean_a, mean_b) = sentences.measured(one.measure, [one.mean_a, one.mean_b])
-        bounds = [] if one.low is None or one.high is None else [-one.high, -one.low]
-        mean, *ends = sentences.measured(one.measure, [-one.mean, *bounds], "+")[1]
+    for difference in pair.availability:
+        measure, (mean_a, mean_b) = sentences.measured(difference.measure, [difference.mean_a, difference.mean_b])
+        bounds = [] if difference.low is None or difference.high is None else [-difference.high, -difference.low]
+        mean, *ends = sentences.measured(difference.measure, [-difference.mean, *bounds], "+")[1]
         means.append((measure, mean_a, mean_b, f"{mean} ({' to '.join(ends)})" if ends else mean))
     columns = ["mean of a run", pair.a, pair.b, "difference (95 % interval)"]
     more = f"Means of a run, and their difference: {pair.b} minus {pair.a}."

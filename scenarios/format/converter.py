@@ -46,7 +46,7 @@ def declared(owner: type) -> tuple[Declared, ...]:
 
 def _declared(field: Any, kind: Any) -> Declared:
     _, metadata = _parts(kind)
-    marks = frozenset(one for one in metadata if isinstance(one, Mark))
+    marks = frozenset(mark for mark in metadata if isinstance(mark, Mark))
     key = next((one for one in metadata if isinstance(one, Key)), Key())
     default = field.default_factory() if field.default_factory is not MISSING else field.default
     if key.default is not None:
@@ -62,11 +62,11 @@ _DECLARED: Final[dict[type, tuple[Declared, ...]]] = {}
 
 def in_file(owner: type) -> Iterable[Declared]:
     """The fields that the table of a file has, also those in them that stand in the same table."""
-    for one in declared(owner):
-        if Mark.FLAT in one.marks:
-            yield from in_file(_parts(one.kind)[0])
-        elif not one.marks & _NOT_IN_FILE:
-            yield one
+    for field in declared(owner):
+        if Mark.FLAT in field.marks:
+            yield from in_file(_parts(field.kind)[0])
+        elif not field.marks & _NOT_IN_FILE:
+            yield field
 
 
 def is_table(kind: Any) -> bool:
@@ -82,7 +82,7 @@ def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
 def _inner(kind: Any) -> Any:
     """The type beside None."""
     if get_origin(kind) in (Union, UnionType) and NoneType in get_args(kind):
-        return next(one for one in get_args(kind) if one is not NoneType)
+        return next(arg for arg in get_args(kind) if arg is not NoneType)
     return kind
 
 
@@ -93,10 +93,10 @@ def to_plain(value: Any) -> Any:
     """Plain data of a dataclass, as JSON has it."""
     if is_table(type(value)):
         return {
-            one.name: to_plain(found)
-            for one in declared(type(value))
-            if Mark.NEVER not in one.marks
-            and not ((found := getattr(value, one.name)) == one.default and Mark.LATER in one.marks)
+            field.name: to_plain(found)
+            for field in declared(type(value))
+            if Mark.NEVER not in field.marks
+            and not ((found := getattr(value, field.name)) == field.default and Mark.LATER in field.marks)
         }
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
@@ -115,7 +115,7 @@ def of_plain(kind: Any, value: Any) -> Any:
     inner, _ = _parts(_inner(kind))
     origin, args = get_origin(inner), get_args(inner)
     if is_table(inner):
-        kinds = {one.name: one.kind for one in declared(inner)}
+        kinds = {field.name: field.kind for field in declared(inner)}
         return inner(**{name: of_plain(kinds[name], item) for name, item in value.items()})
     if origin is tuple:
         return tuple([of_plain(args[0], item) for item in ([value] if isinstance(value, str) else value)])
@@ -135,13 +135,13 @@ def of_file(kind: Any, value: Any, facts: Facts) -> Any:
         AttributeError, KeyError, TypeError, ValueError: it is not valid; only part of what is not is found.
     """
     kind, metadata = _parts(kind)
-    checks = [one for one in metadata if isinstance(one, Check)]
-    for one in checks:
-        value = one.check(value, facts) if one.first else value
-    form = next((one.form for one in metadata if isinstance(one, InFile)), None)
+    checks = [check for check in metadata if isinstance(check, Check)]
+    for check in checks:
+        value = check.check(value, facts) if check.first else value
+    form = next((file.form for file in metadata if isinstance(file, InFile)), None)
     value = _of_file(kind if form is None else form, value, facts)
-    for one in checks:
-        value = value if one.first else one.check(value, facts)
+    for check in checks:
+        value = value if check.first else check.check(value, facts)
     if Mark.IN_MS in metadata:
         value = _scaled(value, lambda ms: 1_000 * ms)
     return value if form is None else of_plain(kind, value)
@@ -166,14 +166,14 @@ def fields_of_file(owner: Any, table: Mapping[str, Any], facts: Facts) -> dict[s
     """The fields of a dataclass from its table; raises TypeError if that has other keys."""
     given: dict[str, Any] = {}
     left = dict(table)
-    for one in declared(owner):
-        if Mark.FLAT in one.marks:
-            part = {other.key: left.pop(other.key) for other in in_file(_parts(one.kind)[0]) if other.key in left}
-            given[one.name] = of_file(one.kind, part, facts)
-        elif one.key in left and not one.marks & _NOT_IN_FILE:
-            given[one.name] = of_file(one.kind, left.pop(one.key), facts)
-        elif one.default is not MISSING and Mark.ELSEWHERE not in one.marks:
-            given[one.name] = one.default
+    for field in declared(owner):
+        if Mark.FLAT in field.marks:
+            part = {other.key: left.pop(other.key) for other in in_file(_parts(field.kind)[0]) if other.key in left}
+            given[field.name] = of_file(field.kind, part, facts)
+        elif field.key in left and not field.marks & _NOT_IN_FILE:
+            given[field.name] = of_file(field.kind, left.pop(field.key), facts)
+        elif field.default is not MISSING and Mark.ELSEWHERE not in field.marks:
+            given[field.name] = field.default
     if left:
         raise TypeError(f"unknown: {', '.join(left)}")
     return given
@@ -186,7 +186,7 @@ def as_file(kind: Any, value: Any) -> Any:
         AttributeError, TypeError, ValueError: the value is not of that type.
     """
     kind, metadata = _parts(kind)
-    form = next((one for one in metadata if isinstance(one, InFile)), None)
+    form = next((file for file in metadata if isinstance(file, InFile)), None)
     if form is not None and form.write is not None:
         return form.write(value)
     if Mark.IN_MS in metadata:
@@ -208,12 +208,12 @@ def as_file(kind: Any, value: Any) -> Any:
 def fields_as_file(value: Any) -> dict[str, Any]:
     """The table of a dataclass, without what has its default."""
     table: dict[str, Any] = {}
-    for one in declared(type(value)):
-        found = getattr(value, one.name)
-        if Mark.FLAT in one.marks:
-            table |= as_file(one.kind, found)
-        elif not one.marks & _NOT_IN_FILE and (one.default is MISSING or found != one.default):
-            table[one.key] = as_file(one.kind, found)
+    for field in declared(type(value)):
+        found = getattr(value, field.name)
+        if Mark.FLAT in field.marks:
+            table |= as_file(field.kind, found)
+        elif not field.marks & _NOT_IN_FILE and (field.default is MISSING or found != field.default):
+            table[field.key] = as_file(field.kind, found)
     return table
 
 

@@ -62,9 +62,9 @@ def recognised() -> Mapping[str, KnownFinding]:
 
     The first that matches counts, so those with more repairs to check come first.
     """
-    found = [one for one in all_findings().values() if one.table.kinds]
-    found.sort(key=lambda one: not (one.table.also_by or one.table.not_by))
-    return {one.name: one for one in found}
+    found = [finding for finding in all_findings().values() if finding.table.kinds]
+    found.sort(key=lambda finding: not (finding.table.also_by or finding.table.not_by))
+    return {finding.name: finding for finding in found}
 
 
 def shown_by(rule: str, value: str) -> tuple[str, ...]:
@@ -77,24 +77,24 @@ def documented() -> Mapping[Repair, tuple[str, ...]]:
     found = all_findings().values()
     return {
         repair: ()
-        if any(one.table.any_kind for one in found if one.repair == repair)
-        else tuple(dict.fromkeys(kind for one in found if one.repair == repair for kind in one.table.kinds))
+        if any(finding.table.any_kind for finding in found if finding.repair == repair)
+        else tuple(dict.fromkeys(kind for finding in found if finding.repair == repair for kind in finding.table.kinds))
         for repair in _documented()
     }
 
 
 def causes() -> Mapping[str, FindingTable]:
     """Rule -> the table that says which methods of Kafka's decide, and what is known upstream."""
-    return {one.repair[0]: one.table for one in all_findings().values() if one.table.cause}
+    return {finding.repair[0]: finding.table for finding in all_findings().values() if finding.table.cause}
 
 
 def _documented() -> dict[Repair, tuple[str, ...]]:
     """Repair -> scenarios, of findings by which failures are recognised."""
     found: dict[Repair, tuple[str, ...]] = {}
     known = all_findings()
-    for one in known.values():
-        if known[one.main].table.kinds:
-            found[one.repair] = (*found.get(one.repair, ()), one.name)
+    for finding in known.values():
+        if known[finding.main].table.kinds:
+            found[finding.repair] = (*found.get(finding.repair, ()), finding.name)
     return found
 
 

@@ -42,10 +42,14 @@ _PARAM: Final = re.compile(r"(?!model_)[a-z][a-z0-9_]{0,63}")
 _NUMBERS: Final = ("count", "broker", "leader", "offset", "ms", "permille", "flag")
 """Kinds of parameter whose values `FaultKind.value_of` turns into a number."""
 _DURATIONS: Final = tuple(
-    one.name for one in fields(FaultBounds) if one.name.endswith("_us") and one.name != "horizon_us"
+    field.name for field in fields(FaultBounds) if field.name.endswith("_us") and field.name != "horizon_us"
 )
 _AMOUNTS: Final = (
-    *(one.name for one in fields(FaultBounds) if one.name.endswith(("_us", "_permille")) and one.name != "horizon_us"),
+    *(
+        field.name
+        for field in fields(FaultBounds)
+        if field.name.endswith(("_us", "_permille")) and field.name != "horizon_us"
+    ),
     REPLICAS,
 )
 """What the bounds of an amount may name."""
@@ -79,27 +83,27 @@ def _types_of(kind: type) -> Mapping[str, _Types]:
     for name, hint in get_type_hints(kind).items():
         parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         found[name] = tuple(Mapping if is_typeddict(part) else get_origin(part) or part for part in parts)
-    return {name: types for name, types in found.items() if all(isinstance(one, type) for one in types)}
+    return {name: types for name, types in found.items() if all(isinstance(type_, type) for type_ in types)}
 
 
 def each(part: str, given: Any, kind: type | None = None) -> Iterable[Any]:
     """The declarations of one part of a `Plugin`; raises InputError if they are no list, or one is of another type."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"{part} = {given!r}: a list is needed, as in {part} = [...]")
-    for one in given:
-        if kind is not None and not isinstance(one, kind):
-            raise InputError(f"{part}: {one!r}: a {kind.__name__} is needed")
-        if isinstance(one, str) and not is_text(one):
+    for probe in given:
+        if kind is not None and not isinstance(probe, kind):
+            raise InputError(f"{part}: {probe!r}: a {kind.__name__} is needed")
+        if isinstance(probe, str) and not is_text(probe):
             raise InputError(f"{part}: one contains what is no text")
-        if isinstance(one, StepProbe):
-            _check_types(f"probe {one.name}", one)
-        yield one
+        if isinstance(probe, StepProbe):
+            _check_types(f"probe {probe.name}", probe)
+        yield probe
 
 
 def _check_types(what: str, given: object, types: Mapping[str, _Types] | None = None) -> None:
     """Check the attributes of a declaration by these types, those of a dataclass also by its annotations."""
     kind: type = type(given)
-    known = {one.name: (object,) for one in fields(given)} | dict(_types_of(kind)) if is_dataclass(given) else {}
+    known = {field.name: (object,) for field in fields(given)} | dict(_types_of(kind)) if is_dataclass(given) else {}
     for part, allowed in {**known, **(types or {})}.items():
         value = getattr(given, part)
         if not isinstance(value, allowed) or (type(value) is bool and not {bool, object} & {*allowed}):
@@ -209,7 +213,7 @@ def _check_amount(what: str, kind: FaultKind, amount: Amount) -> None:
     if isinstance(bounds, str):
         if bounds not in _AMOUNTS:
             raise InputError(f"{what}: bounds = {bounds!r} is no bound of faults{did_you_mean(bounds, _AMOUNTS)}")
-    elif len(bounds) != 2 or not all(type(one) is int for one in bounds) or bounds[0] > bounds[1]:
+    elif len(bounds) != 2 or not all(type(bound) is int for bound in bounds) or bounds[0] > bounds[1]:
         raise InputError(f"{what}: bounds = {bounds!r}: two ints are needed, the smaller one first")
     if amount.scale < 1:
         raise InputError(f"{what}: scale = {amount.scale!r}: an int from 1 on is needed")

@@ -74,7 +74,7 @@ def ensure(wanted: Sequence[Mapping[str, Any]]) -> None:
     Raises:
         InputError: one cannot be imported, or has another hash here.
     """
-    if [(one.name, one.hash) for one in LOADED.values()] == [(one["name"], one["hash"]) for one in wanted]:
+    if [(plugin.name, plugin.hash) for plugin in LOADED.values()] == [(one["name"], one["hash"]) for one in wanted]:
         return
     unload()
     for one in wanted:
@@ -195,7 +195,7 @@ def _of_text(name: str, file: str, text: str) -> ModuleType:
 def _check_version(tree: ast.Module, said: str) -> None:
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(
-            isinstance(one, ast.Name) and one.id == VERSION for one in node.targets
+            isinstance(target, ast.Name) and target.id == VERSION for target in node.targets
         ):
             if not isinstance(node.value, ast.Constant) or node.value.value != API_VERSION:
                 given = ast.unparse(node.value)

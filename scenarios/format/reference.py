@@ -55,7 +55,7 @@ def attributes(described: type) -> dict[str, str]:
             name, found[match[1]] = match[1], match[2]
         elif name and line.startswith("        "):
             found[name] += f" {line.strip()}"
-    keys = {one.name: one.key for one in converter.in_file(described)}
+    keys = {field.name: field.key for field in converter.in_file(described)}
     return {
         keys[name]: text.rstrip(".").replace("``", "`") + (f", in {keys[name][-2:]}" if name.endswith(_TIMES) else "")
         for name, text in found.items()
@@ -66,9 +66,11 @@ def attributes(described: type) -> dict[str, str]:
 def _of_file() -> dict[str, str]:
     """Meanings of the keys of a file."""
     found = attributes(Scenario)
-    for one in converter.in_file(Scenario):
-        if list(dataclasses_in(one.kind)):
-            found[one.key] += f": `[[{one.key}]]` below" if "tuple[" in str(one.kind) else f": `[{one.key}]` below"
+    for field in converter.in_file(Scenario):
+        if list(dataclasses_in(field.kind)):
+            found[field.key] += (
+                f": `[[{field.key}]]` below" if "tuple[" in str(field.kind) else f": `[{field.key}]` below"
+            )
     return {**found, "schema": "version of the format: 1", "brokers": "their number, or a table: `[brokers]` below"}
 
 

@@ -57,15 +57,15 @@ def _in_model(kind: Any) -> Any:
     """The type of a value in a file: what its metadata names, with lists, dictionaries and models."""
     origin, args = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        form = next((one.form for one in args if isinstance(one, InFile)), args[0])
+        form = next((arg.form for arg in args if isinstance(arg, InFile)), args[0])
         found = _in_model(form)
-        for one in args[1:]:
-            found = Annotated[found, one]
+        for arg in args[1:]:
+            found = Annotated[found, arg]
         return found
     if converter.is_table(kind):
         return model(kind)
     if origin is Union or origin is UnionType:
-        return Union[tuple(_in_model(one) for one in args)]  # noqa: UP007
+        return Union[tuple(_in_model(arg) for arg in args)]  # noqa: UP007
     if origin in (tuple, list):
         return list[_in_model(args[0])]  # type: ignore[misc]
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -143,9 +143,9 @@ def _actions(data: Mapping[str, Any]) -> set[str]:
 
 def _tables(owner: type) -> Iterator[tuple[str, type[Table]]]:
     """The models of the tables in a table, by their keys."""
-    for one in converter.in_file(owner):
-        for inner in dataclasses_in(one.kind):
-            yield one.key, _Line if inner is ScriptLine else model(inner)
+    for field in converter.in_file(owner):
+        for inner in dataclasses_in(field.kind):
+            yield field.key, _Line if inner is ScriptLine else model(inner)
             yield from _tables(inner)
 
 
@@ -153,12 +153,12 @@ def dataclasses_in(kind: Any) -> Iterator[type]:
     """The dataclasses in a type that are tables of their own."""
     if converter.is_table(kind):
         yield kind
-    elif not any(isinstance(one, InFile) for one in get_args(kind)):
-        for one in get_args(kind):
-            yield from dataclasses_in(one)
+    elif not any(isinstance(arg, InFile) for arg in get_args(kind)):
+        for arg in get_args(kind):
+            yield from dataclasses_in(arg)
 
 
-_ASKED: Final = [one for one in converter.declared(Scenario) if Mark.REQUEST in one.marks]
+_ASKED: Final = [field for field in converter.declared(Scenario) if Mark.REQUEST in field.marks]
 
 
 @cache
@@ -191,7 +191,7 @@ def of_store(stored: Mapping[str, Any]) -> Scenario:
     except ValueError as error:
         raise InputError(str(error)) from None
     validated(_request(), stored)
-    return replace(scenario, **{one.name: getattr(found, one.name) for one in _ASKED})
+    return replace(scenario, **{field.name: getattr(found, field.name) for field in _ASKED})
 
 
 def _scenario(data: dict[str, Any]) -> Scenario:

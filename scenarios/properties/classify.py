@@ -97,10 +97,15 @@ class Settings:
             InputError: names them all.
         """
         known = {*given, *self.settings}
-        missing = [one for one in self.findings if one.name and one.value is None and one.name not in known]
+        missing = [
+            finding for finding in self.findings if finding.name and finding.value is None and finding.name not in known
+        ]
         if missing:
             raise InputError(
-                *(f"{one.file}, line {one.line}: {one.key}: {one.why}; {_give(one.name, options)}" for one in missing)
+                *(
+                    f"{finding.file}, line {finding.line}: {finding.key}: {finding.why}; {_give(finding.name, options)}"
+                    for finding in missing
+                )
             )
 
 
@@ -267,7 +272,7 @@ def _in_modes(found: Finding, modes: Collection[Mode]) -> Finding:
     needs = [unmet(KEYS[found.name].where, [mode.rules]) for mode in modes]
     if not needs or not all(needs):
         return found
-    conditions = dict.fromkeys(condition for one in needs for condition in one)
+    conditions = dict.fromkeys(condition for need in needs for condition in need)
     reason = ", ".join(f"{rule}={'|'.join(values)}" for rule, values in conditions)
     names = ", ".join(mode.name for mode in modes)
     return replace(found, status=Status.INERT, why=f"no effect in {names}: needs {reason}")

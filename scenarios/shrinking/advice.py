@@ -27,8 +27,8 @@ def advice(repairs: Iterable[Repair], mode: Mode) -> str:
         mode: the mode that fails.
     """
     repairs = list(repairs)
-    found = " or ".join(str(one) for one in repairs if not one.is_rule)
-    rule = next((one for one in repairs if one.is_rule), None)
+    found = " or ".join(str(repair) for repair in repairs if not repair.is_rule)
+    rule = next((repair for repair in repairs if repair.is_rule), None)
     if rule is None:
         return found or UNKNOWN
     release = releases(rule.name, str(rule.value), mode)

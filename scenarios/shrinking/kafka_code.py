@@ -14,7 +14,7 @@ def in_kafka(rule: str, value: str) -> str:
     """
     parts = []
     table = findings.causes().get(rule)
-    if table is not None and (rule, value) in {one.repair for one in findings.all_findings().values()}:
+    if table is not None and (rule, value) in {finding.repair for finding in findings.all_findings().values()}:
         parts.append(", ".join(method.replace("#", ".") for method in table.kafka))
     elif rule in RULES:
         parts.append(RULES[rule].source)

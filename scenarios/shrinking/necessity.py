@@ -172,15 +172,19 @@ class _NecessitySearch:
     def work(self, until_us: int, turn_us: int) -> None:
         """Test faults and batches, then messages, then whether these suffice."""
         self._parts()
-        sent = [one for one in self._sent() if one.sent_us >= CLIENTS_BEGIN_US and one.arrives_us <= until_us]
+        sent = [
+            message
+            for message in self._sent()
+            if message.sent_us >= CLIENTS_BEGIN_US and message.arrives_us <= until_us
+        ]
         self.found.of = len(sent)
         most = max(TRIES, EVENTS // (self._trials.row(self._case)["events"] + SETUP) - TRIES)
-        sent.sort(key=lambda one: (one.arrives_us > turn_us, abs(one.arrives_us - turn_us)))
+        sent.sort(key=lambda message: (message.arrives_us > turn_us, abs(message.arrives_us - turn_us)))
         idle: list[SentMessage] = []
-        for one in sorted(sent[:most], key=lambda one: one.arrives_us):
-            gone = self._gone_without(one)
+        for message in sorted(sent[:most], key=lambda message: message.arrives_us):
+            gone = self._gone_without(message)
             self.found.asked += 1
-            (self.found.messages if gone else idle).append(one)
+            (self.found.messages if gone else idle).append(message)
         self._alternate(idle)
         for number in range(1, TRIES + 1):
             self.found.stays += self._stays(number)
@@ -201,7 +205,7 @@ class _NecessitySearch:
         names = _Names(clock)
         clock.append(ChoosingKernel(self._budget, names))
         self._case.run(kernel=clock[0])
-        return sorted(names.sent, key=lambda one: one.arrives_us)
+        return sorted(names.sent, key=lambda message: message.arrives_us)
 
     def _gone_without(self, one: SentMessage) -> bool:
         return self._symptom.gone_from(self._run(self._case, lost={one.name}).row)
@@ -209,10 +213,10 @@ class _NecessitySearch:
     def _alternate(self, idle: Sequence[SentMessage]) -> None:
         """For each route without a necessary message, lose all of its messages."""
         routes: dict[Route, list[SentMessage]] = {}
-        for one in idle:
-            routes.setdefault(one.route, []).append(one)
-        for one in self.found.messages:
-            routes.pop(one.route, None)
+        for message in idle:
+            routes.setdefault(message.route, []).append(message)
+        for message in self.found.messages:
+            routes.pop(message.route, None)
         for route, group in routes.items():
             self._check_time()
             clock: list[ChoosingKernel] = []
@@ -221,7 +225,7 @@ class _NecessitySearch:
                 self.found.alternatives.append(Alternatives(tuple(group)))
 
     def _stays(self, number: int) -> bool:
-        order: list[tuple[int, Hashable]] = [(one.arrives_us, one.name) for one in self.found.messages]
+        order: list[tuple[int, Hashable]] = [(message.arrives_us, message.name) for message in self.found.messages]
         order += [(fault.at_us, fault) for fault in self._case.faults if fault.trigger is None]
         order.sort(key=lambda entry: entry[0])
         case = self._case.continued(FROM_THE_BEGINNING, number, faults=True)

@@ -17,15 +17,15 @@ def pairs(case: Case, symptom: Symptom, trials: Trials) -> Iterator[tuple[Repair
     """The pairs, in the order of the rules: the first value has an effect on the run, the second cures what remains."""
     digest = trials.row(case)["digest"]
     found: set[frozenset[Repair]] = set()
-    for one in repairs(case):
-        if not one.is_rule:
+    for repair in repairs(case):
+        if not repair.is_rule:
             continue
-        repaired = one.apply(case)
+        repaired = repair.apply(case)
         row = trials.changed_row(case, repaired)
         if row["digest"] == digest or not symptom.shown_by(row):
             continue
         for other in Criterion(trials, repaired, symptom).cause:
-            both = frozenset((one, other))
-            if other.is_rule and other.name != one.name and both not in found:
+            both = frozenset((repair, other))
+            if other.is_rule and other.name != repair.name and both not in found:
                 found.add(both)
-                yield one, other
+                yield repair, other

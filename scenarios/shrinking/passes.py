@@ -190,8 +190,8 @@ def fewer_directories(case: Case) -> Iterator[Case]:
     """
     about = case.scenario
     for count in range(1, int(about.config[DIRECTORIES])):
-        topics = [replace(one, directory=None) if (one.directory or 0) > count else one for one in about.topics]
-        faults = [_of_any_directory(one) if _directory(one) > count else one for one in case.faults]
+        topics = [replace(topic, directory=None) if (topic.directory or 0) > count else topic for topic in about.topics]
+        faults = [_of_any_directory(fault) if _directory(fault) > count else fault for fault in case.faults]
         smaller = case.with_scenario(config={**about.config, DIRECTORIES: count}, topics=tuple(topics))
         yield smaller.with_faults(tuple(faults))
 

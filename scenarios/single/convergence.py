@@ -41,7 +41,9 @@ class Convergence:
     def __init__(self, cluster: Cluster, first_id: int) -> None:
         self._cluster = cluster
         self._first_id = first_id
-        self.partitions = [PartitionConvergence(cluster, one, first_id, self._note) for one in cluster.partitions]
+        self.partitions = [
+            PartitionConvergence(cluster, partition, first_id, self._note) for partition in cluster.partitions
+        ]
 
     def add(self, partition: ClusterPartition, first_id: int) -> None:
         """Wait for a new partition, too."""
@@ -49,7 +51,7 @@ class Convergence:
 
     def remove(self, partition: ClusterPartition) -> None:
         """Wait no longer for a partition, because its topic was deleted."""
-        self.partitions = [one for one in self.partitions if one.name != partition.name]
+        self.partitions = [convergence for convergence in self.partitions if convergence.name != partition.name]
 
     def begin(self) -> None:
         """Start watching."""
@@ -64,13 +66,13 @@ class Convergence:
     def converged(self) -> bool:
         """Whether all partitions have converged."""
         # From the last one, which mostly converges last.
-        return all(one.converged for one in reversed(self.partitions))
+        return all(convergence.converged for convergence in reversed(self.partitions))
 
     def _check(self) -> None:
         settled = not self.partitions[0].unsettled_brokers()
-        for one in self.partitions:
-            if not (one.converged or one.writing):
-                one.check(settled=settled)
+        for partition in self.partitions:
+            if not (partition.converged or partition.writing):
+                partition.check(settled=settled)
 
     def _note(self) -> None:
         """A partition has converged."""

@@ -119,5 +119,5 @@ class RuleWatch(Listener):
         """The run has ended."""
         if self._run is not None:
             end_us = self._run.horizon_us
-            self.found = list(dict.fromkeys([one for one in self._noted if one.at_us < end_us]))
+            self.found = list(dict.fromkeys([difference for difference in self._noted if difference.at_us < end_us]))
             self._run = None

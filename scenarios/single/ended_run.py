@@ -53,7 +53,11 @@ class EndedRun:
         self.inside_unclean, self.inside_lossy = run.inside_unclean, run.inside_lossy
         self.error = error
         self.digest = recorder.digest()
-        named = [one.partition or run.cluster.name for one in violations] if len(run.cluster.partitions) > 1 else []
+        named = (
+            [violation.partition or run.cluster.name for violation in violations]
+            if len(run.cluster.partitions) > 1
+            else []
+        )
         self.violated_partitions = ",".join(sorted(set(named)))
         needs_replay = violations or error or run.stalled or not self.expected
         self.replay = replay_line(run.scenario, run.mode, run.seed, run.overrides, self.digest) if needs_replay else ""
@@ -98,8 +102,8 @@ def _last_standing(run: Execution) -> int:
     for partition in run.cluster.partitions:
         history = partition.recorder.history
         name = "" if partition.recorder is recorder else partition.name
-        losses = [one for one in recorder.history.findings.violations if one.kind == "committed-loss"]
-        lost = frozenset(record for one in losses if one.partition == name for record in one.ids)
+        losses = [violation for violation in recorder.history.findings.violations if violation.kind == "committed-loss"]
+        lost = frozenset(record for loss in losses if loss.partition == name for record in loss.ids)
         count += len(last_standing.taken(history, lost) & lost) if lost else 0
     return count
 

@@ -227,8 +227,10 @@ class Execution:
         for kind, at_us in warnings:
             self.kernel.run_until(at_us)
             promise = self._promise(self.promised, self.cluster.recorder)
-            there = [one for one in history.findings.warnings if one.at_us == at_us and one.kind == kind]
-            found.append(not history.findings.violations and any(promise.covers(one) for one in there))
+            there = [
+                warning for warning in history.findings.warnings if warning.at_us == at_us and warning.kind == kind
+            ]
+            found.append(not history.findings.violations and any(promise.covers(violation) for violation in there))
         return found
 
     def _begin(self) -> None:
@@ -350,7 +352,9 @@ class Execution:
         else:
             sends = self._drawn_for(partition, since_us)
             if first_id:
-                sends = [ProducerBatch(first_id + one.first_id, one.count, one.acks, one.due_us) for one in sends]
+                sends = [
+                    ProducerBatch(first_id + batch.first_id, batch.count, batch.acks, batch.due_us) for batch in sends
+                ]
         self.further_sends[partition.name] = sends
         if sends:
             self._schedule(partition, sends)
@@ -385,7 +389,7 @@ class Execution:
         self.plan = self.injection.replace(self._without(Plan(drawn.faults)))
         first = cluster.partitions[0]
         planned = zip(first.producers, self._by_producer(self.sends), strict=True)
-        self.sends = sorted([send for one, own in planned for send in own[: one.sent]], key=_first_record)
+        self.sends = sorted([send for producer, own in planned for send in own[: producer.sent]], key=_first_record)
         for send in self.sends:
             send.due_us = min(send.due_us, at_us)  # Those sent ahead of their times (fault `next-batches`).
         sent = len(self.sends)
@@ -509,7 +513,7 @@ class Execution:
         if failure is not None and cluster.control.waits_for_operator(state, offline):
             # Without ELR, only the last member of the ISR can be elected.
             counts = not state.isr or self.promised.counts_damage
-            replicas = {broker: one.log for broker, one in live.items()}
+            replicas = {broker: partition.log for broker, partition in live.items()}
             needless = needless_wait(history, replicas) if counts else ""
             self.needless_stall = self.needless_stall or complete_replica(history, replicas) > 0
             failure = Violation(failure.kind, now_us, needless) if needless else None
@@ -591,7 +595,13 @@ class Execution:
         recorders = {first: recorder}
         recorders |= {name: one for name, one in recorder.further.items() if _may_be_covered(one)}
         promises = {name: self._promise(promised, one) for name, one in recorders.items()}
-        kinds = frozenset([one.kind for one in violations if self._covers(promises[one.partition or first], one)])
+        kinds = frozenset(
+            [
+                violation.kind
+                for violation in violations
+                if self._covers(promises[violation.partition or first], violation)
+            ]
+        )
         inside = all(promise.run_inside() for promise in promises.values())
         unclean = min([promise.inside_unclean for promise in promises.values()])
         lossy = min([promise.inside_lossy for promise in promises.values()])
@@ -645,9 +655,9 @@ def older_brokers(
     if scenario.recorded is not None:
         return scenario.recorded.older
     older = [
-        one.name
-        for one in map(mode_named, scenario.upgraded_from)
-        if one.place < place and one.rules.control_plane == rules.control_plane
+        mode.name
+        for mode in map(mode_named, scenario.upgraded_from)
+        if mode.place < place and mode.rules.control_plane == rules.control_plane
     ]
     found = {}
     for broker in brokers if older else ():
@@ -687,7 +697,7 @@ def partitions(topics: Sequence[Topic], config: Mapping[str, Value]) -> tuple[li
         min_isr = integer(topic.config, MIN_ISR) if MIN_ISR in topic.config else None
         names = [f"{topic.name}-{number}" for number in range(topic.partitions)]
         found += [TopicPartition(name, factor, min_isr, idle=topic.idle) for name in names]
-    return [one.name for one in found] or [TOPIC], found[1:]
+    return [partition.name for partition in found] or [TOPIC], found[1:]
 
 
 def cluster_topics(topics: Sequence[Topic], config: Mapping[str, Value]) -> list[ClusterTopic]:

@@ -73,8 +73,8 @@ def _broker(key: str) -> int:
 
 
 def _in_order(sends: list[_Send]) -> list[_Send]:
-    for place, (one, following) in enumerate(pairwise(sends)):
-        if following.first_id < one.first_id + one.records or following.due_us < one.due_us:
+    for place, (send, following) in enumerate(pairwise(sends)):
+        if following.first_id < send.first_id + send.records or following.due_us < send.due_us:
             raise InputError(f"sends {place + 2} is out of order: ids and times must ascend")
     return sends
 

@@ -106,7 +106,9 @@ def replica_views(cluster: Cluster, name: str) -> list[ReplicaView]:
             ReplicaView(
                 broker=broker,
                 running=broker in cluster.running,
-                batches=[(one.base_offset, one.last_offset, one.leader_epoch, one.first_id) for one in log.batches],
+                batches=[
+                    (batch.base_offset, batch.last_offset, batch.leader_epoch, batch.first_id) for batch in log.batches
+                ],
                 log_start=log.log_start,
                 leo=log.leo,
                 high_watermark=partition.hw if partition else storage.hw_file.content or 0,

@@ -123,7 +123,12 @@ def _lossy_ends(run: EndedRun) -> int:
 
 def _records_acked(run: EndedRun, *, all_only: bool = False) -> int:
     return sum(
-        [ack.count for one in run.recorders for ack in one.history.clients.acks if not all_only or ack.acks == -1]
+        [
+            ack.count
+            for recorder in run.recorders
+            for ack in recorder.history.clients.acks
+            if not all_only or ack.acks == -1
+        ]
     )
 
 
@@ -137,7 +142,7 @@ def _leaderless_us(run: EndedRun) -> int:
 
 
 def _under_min_isr_us(run: EndedRun) -> int:
-    return sum([one.metrics.under_min_isr_us(one.availability.window_us) for one in run.recorders])
+    return sum([recorder.metrics.under_min_isr_us(recorder.availability.window_us) for recorder in run.recorders])
 
 
 def _sum_of_rounds(place: int) -> Callable[[EndedRun], Cell]:

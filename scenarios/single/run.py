@@ -352,7 +352,7 @@ def run(
             return watch(run.cluster, name)
 
         for observer_of in ([traced] if trace else []) + ([watched] if watch is not None else []):
-            if scenario.shown in (recorder.name, *recorder.further):
+            if scenario.shown == recorder.name or scenario.shown in recorder.further:
                 recorder.of(scenario.shown).observe(observer_of(scenario.shown))
             else:
                 recorder.observe_each(observer_of)

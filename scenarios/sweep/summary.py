@@ -357,8 +357,8 @@ class Summary:
 
     def _reasons(self, scenario: Scenario) -> Iterator[str]:
         counts = [self._counts[self._sweep.key(scenario, mode)] for mode in self._sweep.names(scenario)]
-        runs, vacuous = sum(one.decided for one in counts), sum(one.vacuous for one in counts)
-        exhausted = sum(one.verdicts["exhausted"] for one in counts)
+        runs, vacuous = sum(count.decided for count in counts), sum(count.vacuous for count in counts)
+        exhausted = sum(count.verdicts["exhausted"] for count in counts)
         name = " ".join((scenario.name, *scenario.overrides))
         if scenario.drawn and vacuous > VACUOUS_MAX * runs:
             yield f"{name}: {vacuous} of {runs} runs are vacuous, more than {VACUOUS_MAX:.0%}"

@@ -26,7 +26,7 @@ from sim.protocol.modes import Mode, Promised
 
 def _call(frozen: Any) -> tuple[type, tuple[object, ...]]:
     """The call that makes an equal one. Pickle assigns to attributes, which a compiled frozen class refuses."""
-    return type(frozen), tuple([getattr(frozen, one.name) for one in fields(frozen)])
+    return type(frozen), tuple([getattr(frozen, field.name) for field in fields(frozen)])
 
 
 for _kind in (Mode, Plan, Promised, Topology):

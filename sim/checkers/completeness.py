@@ -111,7 +111,9 @@ class Completeness(Checker):
             self.removed(broker, removed)
             if broker in self._candidates and broker in self._up:
                 required = self._required
-                self._judge("candidate-incomplete", broker, [one for one in removed if one in required], step.at_us)
+                self._judge(
+                    "candidate-incomplete", broker, [batch for batch in removed if batch in required], step.at_us
+                )
 
     def on_start(self, step: steps.Start) -> None:
         self._running[step.broker] = step.incarnation

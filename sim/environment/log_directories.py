@@ -119,11 +119,11 @@ class LogDirectories:
         """The files of each replica, by partition."""
         if len(self.all) == 1:
             return self.all[0].storages
-        return {name: storage for one in self._working_last() for name, storage in one.storages.items()}
+        return {name: storage for directory in self._working_last() for name, storage in directory.storages.items()}
 
     def _working_last(self) -> list[LogDirectory]:
         """All directories. A failed one may have files of a replica that was created again in one that works."""
-        return [*[one for one in self.all if one.failed], *self.online]
+        return [*[directory for directory in self.all if directory.failed], *self.online]
 
     def directory_of(self, name: str) -> LogDirectory | None:
         """The directory with the files of a replica; None without any. One that has failed may have others, from before
@@ -231,7 +231,7 @@ class LogDirectories:
         for future in self.futures.values():
             if future.storage is not None:
                 future.storage.power_lost(future.directory.writable_us(now_us))
-        return {name: lost for one in self._working_last() for name, lost in one.power_lost(now_us).items()}
+        return {name: lost for directory in self._working_last() for name, lost in directory.power_lost(now_us).items()}
 
     def corrupt_tails(self, count: int) -> dict[str, list[Batch]]:
         """See `LogDirectory.corrupt_tails`; directories that have failed stay as they are."""

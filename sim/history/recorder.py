@@ -271,7 +271,7 @@ class Recorder:
             self._kept.append(step)
         listeners = self._listeners[kind.number]
         if self._trace.observers and self._place:
-            listeners = [one for one in listeners if one is not self._trace]
+            listeners = [listener for listener in listeners if listener is not self._trace]
         if listeners:
             step.tell(listeners)
 

@@ -323,7 +323,7 @@ class Cluster:
 
     def resume(self, node: int, by: object = None) -> bool:
         """Undo the newest pause, or the one with this `by`; False if there is none."""
-        found = next((one for one in reversed(self._pauses) if one[0] == node and by in (None, one[1])), None)
+        found = next((pause for pause in reversed(self._pauses) if pause[0] == node and by in (None, pause[1])), None)
         if found is None:
             return False
         self._pauses.remove(found)
@@ -527,7 +527,7 @@ class Cluster:
     def _has_enough_besides(self, broker: int, name: str) -> bool:
         """Whether ``min.insync.replicas`` replicas of a partition have directories that work, besides a broker's."""
         replicas = self.control.state_of(name).replicas
-        left = [one for one in replicas if one != broker and self.machines.keeps_replica(one, name)]
+        left = [replica for replica in replicas if replica != broker and self.machines.keeps_replica(replica, name)]
         return broker not in replicas or len(left) >= self.control.min_isr_of(name)
 
     # Views.

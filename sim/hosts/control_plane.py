@@ -149,9 +149,9 @@ class ControlPlane(SessionKeeper):
         """Handle a change of ``min.insync.replicas``."""
         self._min_isr = min_isr
         self.record_state()
-        for one in self.setups.values():
-            if one.min_isr is None:
-                self.record_further(one)
+        for setup in self.setups.values():
+            if setup.min_isr is None:
+                self.record_further(setup)
 
     # Faults.
 

@@ -80,7 +80,7 @@ class ControllerQuorum(QuorumSessions):
         brokers = active.image.brokers
         if len(brokers) == self._brokers and all(active.image.is_active(broker) for broker in brokers):
             active.create_partition(self.topic, self.state.replicas)
-            active.create_topic({one.name: one.replicas for one in self.setups.values()})
+            active.create_topic({setup.name: setup.replicas for setup in self.setups.values()})
 
     # Faults of controllers.
 
@@ -239,12 +239,12 @@ class ControllerQuorum(QuorumSessions):
 
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
         """See `ControlPlane.create_partitions`. Kafka: QuorumController#createTopics."""
-        for one in setups:
-            self.setups[one.name] = one
-            self._note_further(one)
-            min_isr = self._min_isr if one.min_isr is None else one.min_isr
-            one.recorder.record(steps.MinIsr(min(min_isr, len(one.replicas))))
-        self.server.active.create_topic({one.name: one.replicas for one in setups})
+        for setup in setups:
+            self.setups[setup.name] = setup
+            self._note_further(setup)
+            min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
+            setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
+        self.server.active.create_topic({setup.name: setup.replicas for setup in setups})
 
     def delete_topic(self, names: tuple[str, ...]) -> bool:
         """See `ControlPlane.delete_topic`. Kafka: QuorumController#deleteTopics."""

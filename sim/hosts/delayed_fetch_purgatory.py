@@ -203,7 +203,7 @@ class DelayedFetchPurgatory(FetchServer):
                         delayed.waits = False
                         exchange.end(self._broker.kernel.now_us)
             # The response of such an exchange may be in flight, so that the fetch waits no longer.
-            fetches[:] = [one for one in fetches if one.session is None or one.session.delayed is one]
+            fetches[:] = [fetch for fetch in fetches if fetch.session is None or fetch.session.delayed is fetch]
         waiting = sorted(fetches, key=_arrival) if len(fetches) > 1 else fetches[:]
         fetches.clear()
         for delayed in waiting:

@@ -259,7 +259,7 @@ class HostedReplica(PartitionHost):
     def waiting_followers(self) -> list[DelayedFetch]:
         """All waiting fetches of followers."""
         delayed = [entry.session.delayed for entry in self.partition.followers.cached]
-        return self.followers + [one for one in delayed if one is not None]
+        return self.followers + [fetch for fetch in delayed if fetch is not None]
 
     def wake_followers(self) -> None:
         """Answer waiting fetches of followers, because there is data."""

@@ -212,7 +212,7 @@ class Machines:
         directories = self.directories[broker].all
         if number:
             return (number - 1) % len(directories) + 1
-        return next((place for place, one in enumerate(directories, 1) if name in one.storages), 1)
+        return next((place for place, directory in enumerate(directories, 1) if name in directory.storages), 1)
 
     def fail_directory(self, broker: int, place: int, by: object = None) -> bool:
         """Fail a log directory, numbered from 1; a paused process notices when it resumes. False if it had failed.

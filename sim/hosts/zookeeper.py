@@ -330,12 +330,12 @@ class ZooKeeper(ZooKeeperSessions):
 
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
         """See `ControlPlane.create_partitions`. Kafka: AdminZkClient#createTopicWithAssignment (2.6-3.9)."""
-        for one in setups:
-            self.setups[one.name] = one
-            self._note_further(one)
-            min_isr = self._min_isr if one.min_isr is None else one.min_isr
-            one.recorder.record(steps.MinIsr(min(min_isr, len(one.replicas))))
-        self._create(tuple([one.name for one in setups]))
+        for setup in setups:
+            self.setups[setup.name] = setup
+            self._note_further(setup)
+            min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
+            setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
+        self._create(tuple([setup.name for setup in setups]))
 
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`: all brokers are notified."""
@@ -343,9 +343,9 @@ class ZooKeeper(ZooKeeperSessions):
         if key == MIN_ISR:
             assert isinstance(value, int)
             self.recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
-            for one in self.setups.values():
-                if one.min_isr is None:
-                    one.recorder.record(steps.MinIsr(min(value, len(self.state_of(one.name).replicas))))
+            for setup in self.setups.values():
+                if setup.min_isr is None:
+                    setup.recorder.record(steps.MinIsr(min(value, len(self.state_of(setup.name).replicas))))
             self.set_min_isr(value)
         for broker in sorted(self.sessions):
             self.tree.notify(broker, CONFIG_CHANGED, (key, value))

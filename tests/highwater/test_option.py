@@ -55,7 +55,7 @@ def test_one_more_option_of_compare_is_one_more_field() -> None:
 
 def test_compare_declares_each_option_in_one_place() -> None:
     fields = [one.name for one, _, _ in declared(compare.Options)]
-    params = [one.name for one in compare.command.params if one.expose_value]
+    params = [param.name for param in compare.command.params if param.expose_value]
     assert params == fields
     files = [ROOT / "highwater" / "requests.py", ROOT / "highwater" / "cli" / "commands" / "compare.py"]
     declarations = [
@@ -95,7 +95,7 @@ class Odd:
 
     last: Annotated[bool, Option("--all")] = False
     pairs: Annotated[
-        dict[str, str], Option(multiple=True, read=lambda words: dict(one.split("=") for one in words))
+        dict[str, str], Option(multiple=True, read=lambda words: dict(word.split("=") for word in words))
     ] = field(default_factory=dict)
     only_python: Annotated[int, "Not on the command line."] = 1
     names: Annotated[tuple[str, ...], Argument(nargs=-1, required=False, before="last")] = ()

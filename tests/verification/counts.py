@@ -100,7 +100,7 @@ def step_names(sources: Sources) -> set[str]:
     found = set()
     for path, node in sources.nodes("sim/history/steps"):
         if isinstance(node, ast.Call) and STEPS.match(path):
-            words = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             found |= set(words[:1])
     return {name for name in found if re.fullmatch(r"[a-z]+(-[a-z]+)*", name)}
 
@@ -119,7 +119,9 @@ def steps(sources: Sources) -> list[str]:
         else:
             continue
         found += [
-            _place(path, one, one.value) for one in others if isinstance(one, ast.Constant) and one.value in names
+            _place(path, constant, constant.value)
+            for constant in others
+            if isinstance(constant, ast.Constant) and constant.value in names
         ]
     return found
 
@@ -159,7 +161,7 @@ def _fields(owner: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
     for node in owner.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
             parameters = [*node.args.args[1:], *node.args.kwonlyargs]
-            yield from ((one.arg, one.annotation) for one in parameters if one.annotation)
+            yield from ((parameter.arg, parameter.annotation) for parameter in parameters if parameter.annotation)
         elif isinstance(node, ast.AnnAssign) and "ClassVar" not in ast.unparse(node.annotation):
             yield ast.unparse(node.target), node.annotation
 

@@ -143,7 +143,7 @@ def ended(model: Model, here: Situation) -> set[bool]:
     """Whether a record is lost when all brokers start and join again, as at the end of a run, in any order."""
     if here.has_lost:
         return {True}
-    down = [broker for broker, one in here.replicas if one.machine != Machine.UP]
+    down = [broker for broker, replica in here.replicas if replica.machine != Machine.UP]
     further = [step for step, _ in model.steps(here) if step.kind == Kind.JOIN]
     further += [Step(Kind.START, (broker,)) for broker in down]
     after = [found for step in further if (found := model.apply(step, here)) is not None]

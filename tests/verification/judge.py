@@ -138,7 +138,7 @@ def judge(trace: Iterable[Step]) -> set[str]:
         name = step.get("partition", "")
         partitions.setdefault(name, Partition())
         partitions[name].take(step)
-    return {word for one in partitions.values() for word in one.found()}
+    return {word for partition in partitions.values() for word in partition.found()}
 
 
 def run_judged(scenario: str, mode: str, seed: int) -> tuple[RunResult, set[str]]:

@@ -213,9 +213,9 @@ def main() -> None:
         with LocalRunner(given.local) as runner:
             *_, estimate = yearly.waves(exposed, given.incidents, 0, runner)
             results = list(runner.map(partial(direct, exposed, case.gaps, apart=given.cut), range(given.runs)))
-        lost = sum(one.lost for one in results)
-        others = sum(one.verdict in ("stalled", "exhausted") for one in results)
-        numbers = [one.incidents for one in results]
+        lost = sum(result.lost for result in results)
+        others = sum(result.verdict in ("stalled", "exhausted") for result in results)
+        numbers = [result.incidents for result in results]
         a_day = exposed.larger_a_year(0) / 365.25
         found, low, high = (value / 365.25 for value in estimate.losses_a_year)
         shares = (lost / given.runs, *interval(lost, given.runs))
@@ -230,9 +230,9 @@ def main() -> None:
             f"{others} stalled or exhausted): {'within' if is_within else 'OUTSIDE'}\n"
         )
         if given.cut:
-            apart = [one for one in results if one.lost_apart > 0]
+            apart = [result for result in results if result.lost_apart > 0]
             sys.stdout.write(
-                f"  cut into {sum(numbers):,} incidents, of which {sum(one.lost_apart for one in results)} lose, "
+                f"  cut into {sum(numbers):,} incidents, of which {sum(result.lost_apart for result in results)} lose, "
                 f"{len(apart)} runs lose, and {sum(one.lost for one in apart)} of these as a whole, too\n"
             )
         sys.stdout.flush()

@@ -61,5 +61,5 @@ def test_incidents_are_as_many_as_the_rates_say(case) -> None:  # type: ignore[n
 def test_a_direct_run_loses_as_its_incidents_do() -> None:
     exposed = CASES[1].exposed()
     results = [direct(exposed, CASES[1].gaps, number, apart=True) for number in range(4)]
-    assert [one.lost for one in results] == [one.lost_apart > 0 for one in results]
-    assert {one.lost for one in results} == {True, False}
+    assert [result.lost for result in results] == [result.lost_apart > 0 for result in results]
+    assert {result.lost for result in results} == {True, False}

@@ -236,12 +236,12 @@ def try_tests(release: str) -> bool:
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
     """The last run of each script, and of each JUnit test with each release."""
-    ran = {(one["script"], one["release"]): one for one in lines if "script" in one}
+    ran = {(line["script"], line["release"]): line for line in lines if "script" in line}
     tests: dict[str, dict[str, list[bool]]] = {}
-    for one in lines:
-        if "junit" in one:
-            tests.setdefault(one["junit"], {}).setdefault(one["release"], [])
-    last = {(one["junit"], one["test"], one["release"]): one["red"] for one in lines if "junit" in one}
+    for line in lines:
+        if "junit" in line:
+            tests.setdefault(line["junit"], {}).setdefault(line["release"], [])
+    last = {(line["junit"], line["test"], line["release"]): line["red"] for line in lines if "junit" in line}
     for (name, _, release), red in last.items():
         tests[name][release].append(red)
     rows = ["| script | release | seconds | result | day |", "|---|---|---:|---|---|"]
@@ -270,9 +270,9 @@ def main() -> int:
     parser.add_argument("--junit", metavar="RELEASE", help="run the JUnit tests instead")
     parser.add_argument("--table", action="store_true", help="print the tables of what ran so far, and run nothing")
     options = parser.parse_args()
-    for one in options.stories:
-        if one not in scripts():
-            sys.stderr.write(f"{one!r} has no script{did_you_mean(one, scripts())}\n")
+    for story in options.stories:
+        if story not in scripts():
+            sys.stderr.write(f"{story!r} has no script{did_you_mean(story, scripts())}\n")
             return exit_codes.BAD_INPUT
     if options.table:
         tell(table(read()))

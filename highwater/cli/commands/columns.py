@@ -22,11 +22,17 @@ def command(ui: Ui, as_json: bool) -> None:
 
     if as_json:
         listed = [
-            {"name": one.name, "type": one.type, "since": one.since, "before": one.missing, "meaning": one.meaning}
-            for one in COLUMNS.values()
+            {
+                "name": column.name,
+                "type": column.type,
+                "since": column.since,
+                "before": column.missing,
+                "meaning": column.meaning,
+            }
+            for column in COLUMNS.values()
         ]
         ui.json({"schema_version": ROWS_VERSION, "columns": listed})
     else:
-        rows = [(one.name, one.type, one.since, one.before, one.meaning) for one in COLUMNS.values()]
+        rows = [(column.name, column.type, column.since, column.before, column.meaning) for column in COLUMNS.values()]
         headers = ["column", "type", "since", "before", "meaning"]
         ui.show([Table(headers, rows, numbers=["since", "before"], apart=False)])

@@ -83,8 +83,8 @@ def _of_one(
     if store.sweep.blows and not brief:
         headers = ["scenario", "mode", "early warning", "violation", "runs after it", "of which violate", "inside"]
         rows = [
-            (*(one[name] for name in ("scenario", "mode", "warning", "kind", "runs", "n", "inside")),)
-            for one in _blows(store)
+            (*(blow[name] for name in ("scenario", "mode", "warning", "kind", "runs", "n", "inside")),)
+            for blow in _blows(store)
         ]
         yield Heading("Runs with blows, which are in no rate above")
         yield Table(headers, rows, headers[4:])
@@ -178,36 +178,41 @@ def _rates(by: str, groups: tuple[Group, ...]) -> Iterator[Block]:
 def _runs(by: str, groups: tuple[Group, ...]) -> Iterator[Block]:
     rows = [
         (
-            one.name,
-            one.runs,
-            one.errors,
-            one.exhausted,
-            one.stalled,
-            one.vacuous,
-            _clean(one),
-            percent(one.share_inside),
+            group.name,
+            group.runs,
+            group.errors,
+            group.exhausted,
+            group.stalled,
+            group.vacuous,
+            _clean(group),
+            percent(group.share_inside),
         )
-        for one in groups
+        for group in groups
     ]
     headers = [by, "runs", "errors", "exhausted", "stalled", "vacuous", "clean", "tolerated"]
     yield Table(headers, rows, headers[1:], "runs")
-    for one in groups:
-        if one.errors:
-            yield Text(f"{one.name}: {one.errors} runs that ended with an error are in no n; nothing is known of them")
-        if one.exhausted:
+    for group in groups:
+        if group.errors:
             yield Text(
-                f"{one.name}: {one.exhausted} of {one.runs} runs were given up (exhausted) and may have shown more"
+                f"{group.name}: {group.errors} runs that ended with an error are in no n; nothing is known of them"
+            )
+        if group.exhausted:
+            yield Text(
+                f"{group.name}: {group.exhausted} of {group.runs} runs were given up (exhausted) and may have shown "
+                "more"
             )
     by_damage = [
-        (one.name, one.inside_unclean, one.inside_lossy, one.runs) for one in groups if one.inside_unclean is not None
+        (group.name, group.inside_unclean, group.inside_lossy, group.runs)
+        for group in groups
+        if group.inside_unclean is not None
     ]
     if by_damage:
         headers = [by, "by unclean ends", "by lossy ends", "runs"]
         yield Table(headers, by_damage, headers[1:], "faults tolerated, if damage is what ends do")
-    if any(sum(one.rounds) for one in groups):
+    if any(sum(group.rounds) for group in groups):
         headers = [by, "in one round", "in two", "in more"]
-        yield Table(headers, [(one.name, *one.rounds) for one in groups], headers[1:], "truncations")
-    warnings = sorted((kind, one.name, runs) for one in groups for kind, runs in one.warnings.items())
+        yield Table(headers, [(group.name, *group.rounds) for group in groups], headers[1:], "truncations")
+    warnings = sorted((kind, group.name, runs) for group in groups for kind, runs in group.warnings.items())
     if warnings:
         headers = ["early warning", by, "runs"]
         yield Table(headers, warnings, headers[2:], "early warnings, which are no violations")
@@ -221,10 +226,10 @@ def _clean(group: Group) -> str:
 
 def _availability(by: str, groups: tuple[Group, ...]) -> Iterator[Block]:
     levels = [
-        (level.measure, one.name, number(level.median), number(level.mean), level.highest)
-        for place in range(max(len(one.availability) for one in groups))
-        for one in groups
-        for level in one.availability[place : place + 1]
+        (level.measure, group.name, number(level.median), number(level.mean), level.highest)
+        for place in range(max(len(group.availability) for group in groups))
+        for group in groups
+        for level in group.availability[place : place + 1]
     ]
     if levels:
         headers = ["measure of a run", by, "median", "mean", "highest"]

@@ -69,7 +69,7 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
     incomplete = exit_codes.INCONCLUSIVE if found.missing else exit_codes.EXPECTED
     code = exit_codes.UNEXPECTED if found.findings else incomplete
     if as_json:
-        findings = [{"where": one.where, "what": one.what, "wave": one.wave} for one in found.findings]
+        findings = [{"where": defect.where, "what": defect.what, "wave": defect.wave} for defect in found.findings]
         repaired = len(before.findings) - len(found.findings)
         ui.json({"findings": findings, "repaired": repaired, "missing": found.missing, "exit_code": code})
         return code

@@ -208,17 +208,17 @@ def _curve(shares: Curve, kind: str) -> Iterator[Block]:
 
 def _remedies(tried: Iterable[Remedy]) -> Iterator[Block]:
     caption = "What would have prevented it, each by itself, with the same plan"
-    kept = [one.told for one in tried if one.keeps]
+    kept = [remedy.told for remedy in tried if remedy.keeps]
     if kept:
         yield Table(["what", "change", "what to do"], kept, caption=caption)
-        for repair in (one.change for one in tried if one.keeps and one.what == "rule"):
+        for repair in (remedy.change for remedy in tried if remedy.keeps and remedy.what == "rule"):
             name, _, value = repair.partition("=")
             if code := in_kafka(name, value):
                 yield Text(f"{repair}, in Kafka: {code}")
     else:
         yield from (Heading(caption), Line("none of the tried changes"))
-    others = [one.change for one in tried if not one.keeps and one.decides]
-    idle = sum(not one.keeps and not one.decides for one in tried)
+    others = [remedy.change for remedy in tried if not remedy.keeps and remedy.decides]
+    idle = sum(not remedy.keeps and not remedy.decides for remedy in tried)
     if others:
         yield Line(f"Would not have helped: {', '.join(others)}")
     if idle:

@@ -83,7 +83,7 @@ def _file_page(found: ModeFile) -> str:
         f"{found.mode.name}: {found.mode.summary}",
         found.description,
         "\n".join([f"Those of {found.base}, except:", *rules]) if rules else f"The rules of {found.base}.",
-        "\n".join(["Sources:", *(f"  {one}" for one in found.sources)]) if found.sources else "",
+        "\n".join(["Sources:", *(f"  {source}" for source in found.sources)]) if found.sources else "",
     ]
     return "\n\n".join(part for part in parts if part)
 

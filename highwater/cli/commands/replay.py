@@ -62,20 +62,20 @@ def command(ui: Ui, asked: Options) -> int:
 
     origin = asked.origin()
     number = origin.seed
-    names = [one.name for one in origin.modes] if asked.mode is None else asked.mode.split(",")
+    names = [mode.name for mode in origin.modes] if asked.mode is None else asked.mode.split(",")
     modes = selection.modes(origin.scenario, names, own=origin.modes)
-    expected = replay.expected_digests(origin, [one.name for one in modes], asked.expect_digest)
+    expected = replay.expected_digests(origin, [mode.name for mode in modes], asked.expect_digest)
     ui.caution(origin.warnings)
     options.tell_idle(ui, origin.scenario, modes, asked.rules, asked.settings)
-    places = [origin.place(asked.output, number, one.name) for one in modes]
+    places = [origin.place(asked.output, number, mode.name) for mode in modes]
     for place in places:
         evidence.prepare(place)
     done = []
-    for one, place in zip(modes, places, strict=True):
-        observed = observe(origin.scenario, one, number, origin.rules, trace=True)
+    for mode, place in zip(modes, places, strict=True):
+        observed = observe(origin.scenario, mode, number, origin.rules, trace=True)
         options.check_shown(origin.scenario, observed.result)
         evidence.write(place, origin.scenario, observed.result, past(observed), everything=asked.everything)
-        done.append(replay.Replayed(observed.result, place.path, expected.get(one.name)))
+        done.append(replay.Replayed(observed.result, place.path, expected.get(mode.name)))
     code = exits.worst(replayed.exit_code for replayed in done)
     if asked.as_json:
         ui.json(

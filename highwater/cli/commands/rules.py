@@ -63,7 +63,7 @@ def about(name: str) -> dict[str, Any]:
     from sim.protocol.rules import RULES
 
     spec = RULES[name]
-    shown = [one for one in all_findings().values() if one.repair[0] == name and not one.table.of]
+    shown = [finding for finding in all_findings().values() if finding.repair[0] == name and not finding.table.of]
     values = []
     for value in spec.values:
         modes = [mode for mode in MODES.values() if mode.rules.value(name) == value]
@@ -74,10 +74,12 @@ def about(name: str) -> dict[str, Any]:
                 "modes": [mode.name for mode in modes],
                 "releases": [mode.release for mode in modes if mode.release != NO_RELEASE],
                 "repairs": bug and {"bug": bug.name, "ticket": bug.ticket},
-                "findings": [{"name": one.name, "title": one.title} for one in shown if one.repair[1] == value],
+                "findings": [
+                    {"name": finding.name, "title": finding.title} for finding in shown if finding.repair[1] == value
+                ],
             }
         )
-    methods = [method.replace("#", ".") for one in shown for method in one.table.kafka]
+    methods = [method.replace("#", ".") for finding in shown for method in finding.table.kafka]
     return {
         "name": name,
         "meaning": spec.meaning,

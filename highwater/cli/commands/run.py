@@ -109,7 +109,9 @@ def command(ui: Ui, asked: Options) -> int:
     else:
         jobs = [_Job.of(word, asked) for word in _words(asked)]
         scenarios = (job.origin.scenario for job in jobs)
-        tell(ui, asked.cluster, values.settings(asked.settings), scenarios, (one for job in jobs for one in job.modes))
+        tell(
+            ui, asked.cluster, values.settings(asked.settings), scenarios, (mode for job in jobs for mode in job.modes)
+        )
     chosen = [(job.origin, job.modes) for job in jobs]
     in_full = ui.verbose or (len(jobs) == 1 and not asked.table)
     board = None
@@ -259,7 +261,7 @@ def _run(ui: Ui, job: _Job, trace: Path | None, page: Path | None, *, shows: boo
 
     origin, modes = job.origin, job.modes
     chosen, rules = origin.scenario, {**(origin.rules or {}), **job.rules}
-    names = tuple(one.name for one in modes)
+    names = tuple(mode.name for mode in modes)
     if trace is not None:
         _check_one("--trace", trace, names, starts.TRACE)
     if page is not None:
@@ -267,8 +269,8 @@ def _run(ui: Ui, job: _Job, trace: Path | None, page: Path | None, *, shows: boo
     number = _seed(ui, chosen, origin.seed if job.seed is None else job.seed)
     options.tell_idle(ui, chosen, modes, job.rules, job.settings)
     results: list[RunResult] = []
-    for one in modes:
-        results.append(run(chosen, one, number, rules, trace=trace is not None))
+    for mode in modes:
+        results.append(run(chosen, mode, number, rules, trace=trace is not None))
         options.check_shown(chosen, results[-1])
         _show(ui, chosen, results, trace, shows=shows)
     if page is not None:

@@ -48,7 +48,7 @@ def command(ui: Ui, files: tuple[Path, ...], mode: str | None, release: str | No
 
 
 def _blocks(cluster: Cluster, modes: list[Mode], found: Settings) -> Iterator[Block]:
-    yield Line(f"In {', '.join(f'{one.name} (Kafka {one.release})' for one in modes)}")
+    yield Line(f"In {', '.join(f'{mode.name} (Kafka {mode.release})' for mode in modes)}")
     yield from map(Line, (*found.notes, *cluster.notes({})))
     if cluster.files:
         headers = ["line", "key", "in a simulation", "value", "why"]
@@ -69,7 +69,7 @@ def _modes(cluster: Cluster, named: str | None) -> list[Mode]:
 def _sorted(findings: tuple[Finding, ...]) -> list[Finding]:
     from scenarios.properties.classify import Status
 
-    return sorted(findings, key=lambda one: ([*Status].index(one.status), one.file, one.line))
+    return sorted(findings, key=lambda finding: ([*Status].index(finding.status), finding.file, finding.line))
 
 
 def _row(found: Finding) -> tuple[object, ...]:
@@ -80,10 +80,10 @@ def _row(found: Finding) -> tuple[object, ...]:
 def _as_json(cluster: Cluster, modes: list[Mode], findings: tuple[Finding, ...]) -> dict[str, Any]:
     keys = [
         {
-            **{name: getattr(one, name) for name in ("file", "line", "key", "why", "name", "value")},
-            "status": one.status.value,
+            **{name: getattr(finding, name) for name in ("file", "line", "key", "why", "name", "value")},
+            "status": finding.status.value,
         }
-        for one in findings
+        for finding in findings
     ]
     release = cluster.release
     return {

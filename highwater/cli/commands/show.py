@@ -50,9 +50,9 @@ def command(ui: Ui, asked: Options) -> None:
     file = asked.output or Path(f"{run.name(chosen)}.html")
     starts.check_file("--output", file, starts.FILM)
     films = of_cases(cases, asked.kind, None if asked.everything else narrative.SENTENCES, asked.budget_s)
-    for one in films:
-        options.check_shown(run.scenario, one.observed.result)
+    for film in films:
+        options.check_shown(run.scenario, film.observed.result)
     own_files.write(file, page(films), starts.FILM)
-    for one in films:
-        ui.line(next(one.heads))
+    for film in films:
+        ui.line(next(film.heads))
     ui.line(f"Open {file} in a browser")

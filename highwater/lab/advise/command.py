@@ -131,10 +131,10 @@ def command(
             end_s, exposures = times.end(budget_s), _changed(ui, outcome, exposed.rates)
             present_s = (time.monotonic() + end_s) / 2 if exposures else end_s
             estimate = _last(yearly.waves(exposed, incidents, present_s, runner, record))
-            for done, (name, one) in enumerate(exposures):
+            for done, (name, exposure) in enumerate(exposures):
                 now_s = time.monotonic()
                 until_s = now_s + (end_s - now_s) / (len(exposures) - done)
-                changed.append((name, _last(yearly.waves(one, incidents, until_s, runner, record))))
+                changed.append((name, _last(yearly.waves(exposure, incidents, until_s, runner, record))))
     files = [] if output is None else _write(output, asked, loss)
     if as_json:
         notes = _notes(asked, cluster, exposed)
@@ -195,11 +195,11 @@ def _changed(ui: Ui, outcome: Outcome, rates: Rates) -> list[tuple[str, Exposure
     from highwater.lab.advise import findings, incidents
 
     found = []
-    for one, change, mode in findings.advised(outcome)[:CHANGED_MAX]:
+    for finding, change, mode in findings.advised(outcome)[:CHANGED_MAX]:
         try:
-            found.append((one.name, incidents.exposure(outcome.experiment, rates, change, mode)))
+            found.append((finding.name, incidents.exposure(outcome.experiment, rates, change, mode)))
         except InputError as error:
-            ui.note(f"{one.name}: {error}")
+            ui.note(f"{finding.name}: {error}")
     return found
 
 
@@ -258,7 +258,9 @@ def _of_cluster(cluster: Cluster, given: Container[str]) -> dict[str, Any]:
     for name, value in found.items():
         if name not in given:
             key = answers.KEYS_OF.get(name)
-            of_key = [one.file for one in cluster.found.findings if one.name == key and one.value == value]
+            of_key = [
+                finding.file for finding in cluster.found.findings if finding.name == key and finding.value == value
+            ]
             place = f"{of_key[-1]}: {key} =" if of_key else "the number of different broker.rack in the files,"
             answers.read(name, shown(value), place)
     return found
@@ -451,7 +453,7 @@ def _as_json(
         "answers": experiment.answers.to_json(),
         "settings": dict(experiment.scenario.config),
         "seeds": outcome.seeds,
-        "table": [one.to_json() for one in table],
+        "table": [finding.to_json() for finding in table],
         "prices": {change.name: price(outcome, change) for change in experiment.changes},
         "advice": advice,
         "shortest_loss": None if loss is None else _loss_as_json(loss),

@@ -157,8 +157,8 @@ def design(answers: Answers, settings: Mapping[str, Value], release: Release | N
     if release is not None:
         given = {**release.beside(given, {}), **given}
     modes = dict.fromkeys((present, *(MODES[name] for name in NEWER[present.rules.control_plane])))
-    newer = [one for one in modes if one.place >= present.place]
-    idle = [key for key in given if unmet(KEYS[key].where, [one.rules for one in newer])]
+    newer = [mode for mode in modes if mode.place >= present.place]
+    idle = [key for key in given if unmet(KEYS[key].where, [mode.rules for mode in newer])]
     scenario, text = _scenario(answers, present, {key: value for key, value in given.items() if key not in idle})
     check_as_kafka(scenario)
     changes = (*_changes(scenario, present), *_racks(answers))

@@ -102,7 +102,7 @@ class Row:
 def rows(outcome: Outcome, agree: Callable[[Cell], object]) -> list[Row]:
     """A row for each change and the releases in which `agree` says the same of its runs."""
     experiment = outcome.experiment
-    found = {(one.change, one.mode): one for one in findings(outcome)}
+    found = {(finding.change, finding.mode): finding for finding in findings(outcome)}
     told = []
     for change in experiment.changes:
         groups: dict[str, list[Mode]] = {}
@@ -202,17 +202,17 @@ def advised(outcome: Outcome) -> list[tuple[Finding, Change, Mode]]:
     changes = {change.name: change for change in outcome.experiment.changes}
     modes = {mode.name: mode for mode in outcome.experiment.modes}
     helping = sorted(
-        (one for one in _shown(findings(outcome)) if one.saved > one.cost),
-        key=lambda one: (one.cost - one.saved, one.lost),
+        (finding for finding in _shown(findings(outcome)) if finding.saved > finding.cost),
+        key=lambda finding: (finding.cost - finding.saved, finding.lost),
     )
-    return [(one, changes[one.change], modes[one.mode]) for one in helping]
+    return [(finding, changes[finding.change], modes[finding.mode]) for finding in helping]
 
 
 def _shown(found: list[Finding]) -> list[Finding]:
     """The single changes and releases that are shown to make a difference."""
     now = found[0]
-    single = [one for one in found[1:] if (one.change == PRESENT) != (one.mode == now.mode)]
-    return [one for one in single if one.is_shown(len(single))]
+    single = [finding for finding in found[1:] if (finding.change == PRESENT) != (finding.mode == now.mode)]
+    return [finding for finding in single if finding.is_shown(len(single))]
 
 
 def recommendations(outcome: Outcome) -> list[str]:
@@ -220,13 +220,13 @@ def recommendations(outcome: Outcome) -> list[str]:
     found = findings(outcome)
     now, release = found[0], outcome.experiment.modes[0].release
     lines = []
-    for one, change, mode in advised(outcome):
-        what = change.advised if one.mode == now.mode else _release(mode, outcome.experiment)
+    for finding, change, mode in advised(outcome):
+        what = change.advised if finding.mode == now.mode else _release(mode, outcome.experiment)
         costs = price(outcome, change)
         lines.append(
-            f"{what}: {percent(one.lost / one.runs)} of the runs lose records instead of "
-            f"{percent(now.lost / now.runs)} (only before: {one.saved}, only after: {one.cost}, p {one.p:.2g})"
-            f"{f'. Price: {costs}' if costs else ''}"
+            f"{what}: {percent(finding.lost / finding.runs)} of the runs lose records instead of "
+            f"{percent(now.lost / now.runs)} (only before: {finding.saved}, only after: {finding.cost}, "
+            f"p {finding.p:.2g}){f'. Price: {costs}' if costs else ''}"
         )
     if not now.lost:
         lines.append(
@@ -236,9 +236,9 @@ def recommendations(outcome: Outcome) -> list[str]:
     elif not lines:
         lines.append("No single setting and no release is shown to help; more --seeds may decide")
     lines += [
-        f"Do not set {one.change}: more runs lose records (p {one.p:.2g})"
-        for one in _shown(found)
-        if one.cost > one.saved and one.mode == now.mode
+        f"Do not set {finding.change}: more runs lose records (p {finding.p:.2g})"
+        for finding in _shown(found)
+        if finding.cost > finding.saved and finding.mode == now.mode
     ]
     return lines
 
@@ -269,11 +269,11 @@ def unsaving(outcome: Outcome, loss: Loss) -> str:
     experiment = outcome.experiment
     now = experiment.modes[0]
     names = [
-        one.name
-        for one in findings(outcome)[1:]
-        if (one.change == PRESENT) != (one.mode == now.name)
-        and one.saved
-        and outcome.cells[one.change, one.mode].lost[loss.seed]
+        finding.name
+        for finding in findings(outcome)[1:]
+        if (finding.change == PRESENT) != (finding.mode == now.name)
+        and finding.saved
+        and outcome.cells[finding.change, finding.mode].lost[loss.seed]
     ]
     if not names:
         return ""
@@ -313,5 +313,5 @@ def _smallest(scenario: Scenario, mode: Mode, seed: int, until_s: float) -> Loss
     kind = "committed-loss" if "committed-loss" in kinds else kinds[0]
     story = explanation.told(observed, kind) if kind else []
     plan = recording.to_text(recording.to_json(case.scenario, observed.result))
-    lines = tuple(f"{one.at_us / 1_000_000:.3f} s  {one.text}" for one in story)
+    lines = tuple(f"{sentence.at_us / 1_000_000:.3f} s  {sentence.text}" for sentence in story)
     return Loss(seed, len(case.faults), len(case.sends), lines, plan, is_whole)

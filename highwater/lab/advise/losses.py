@@ -24,18 +24,18 @@ def blocks(estimate: Estimate) -> Iterator[Block]:
     exposed = estimate.exposed
     yield Heading(f"Losses per partition-year, by {estimate.runs:,} incidents")
     yield from map(Line, yearly.answer(estimate))
-    tallies = sorted(estimate.tallies, key=lambda one: (-one.losses_a_year[0], -one.weight))
+    tallies = sorted(estimate.tallies, key=lambda tally: (-tally.losses_a_year[0], -tally.weight))
     headers = ["faults", "incidents a year", "lose records", "95 %", "losses a year", "95 % "]
     rows = [
         (
-            one.stratum.name,
-            decimal(one.stratum.a_year, 3),
-            f"{one.lost} of {one.runs}",
-            _between(*map(percent, one.share)),
-            decimal(one.losses_a_year[0]),
-            _between(*map(decimal, one.losses_a_year[1:])),
+            tally.stratum.name,
+            decimal(tally.stratum.a_year, 3),
+            f"{tally.lost} of {tally.runs}",
+            _between(*map(percent, tally.share)),
+            decimal(tally.losses_a_year[0]),
+            _between(*map(decimal, tally.losses_a_year[1:])),
         )
-        for one in tallies[:ROWS]
+        for tally in tallies[:ROWS]
     ]
     yield Table(headers, rows, headers[1:], "Strata: incidents by the faults in them")
     if len(tallies) > ROWS:
@@ -60,11 +60,11 @@ def of_changes(present: Estimate, changed: Sequence[tuple[str, Estimate]]) -> It
     rows = [
         (
             name,
-            decimal(one.losses_a_year[0]),
-            _between(*map(decimal, one.losses_a_year[1:])),
-            f"{one.runs:,}",
+            decimal(estimate.losses_a_year[0]),
+            _between(*map(decimal, estimate.losses_a_year[1:])),
+            f"{estimate.runs:,}",
         )
-        for name, one in ((PRESENT, present), *changed)
+        for name, estimate in ((PRESENT, present), *changed)
     ]
     headers = ["change", "losses a year", "95 %", "incidents"]
     yield Table(headers, rows, headers[1:], "Losses a year with each advised change, under the same rates")
@@ -88,16 +88,16 @@ def as_json(estimate: Estimate) -> dict[str, Any]:
         "widest": estimate.widest.stratum.name,
         "strata": [
             {
-                "name": one.stratum.name,
-                "incidents_a_year": one.stratum.a_year,
-                "runs": one.runs,
-                "lost": one.lost,
-                "stalled": one.stalled,
-                "exhausted": one.exhausted,
-                "share": list(one.share),
-                "losses_a_year": list(one.losses_a_year),
+                "name": tally.stratum.name,
+                "incidents_a_year": tally.stratum.a_year,
+                "runs": tally.runs,
+                "lost": tally.lost,
+                "stalled": tally.stalled,
+                "exhausted": tally.exhausted,
+                "share": list(tally.share),
+                "losses_a_year": list(tally.losses_a_year),
             }
-            for one in estimate.tallies
+            for tally in estimate.tallies
         ],
         "rates": {
             name: {"a_year": rate, "lasts_s": exposed.rates.lasts_s[name], "source": exposed.rates.sources[name]}

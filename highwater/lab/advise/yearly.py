@@ -99,24 +99,24 @@ class Estimate:
     def losses_a_year(self) -> tuple[float, float, float]:
         """Losses a year, with the 95 % interval."""
         found, low, high = weighted_shares(
-            [(one.stratum.a_year, one.lost, one.runs) for one in self.tallies if one.runs]
+            [(tally.stratum.a_year, tally.lost, tally.runs) for tally in self.tallies if tally.runs]
         )
         return found, low, high + self.larger_a_year + self.unreached_a_year
 
     @property
     def unreached_a_year(self) -> float:
         """Incidents a year of strata of which none was simulated before the time was over."""
-        return sum(one.stratum.a_year for one in self.tallies if not one.runs)
+        return sum(tally.stratum.a_year for tally in self.tallies if not tally.runs)
 
     @property
     def runs(self) -> int:
         """Simulated incidents."""
-        return sum(one.runs for one in self.tallies)
+        return sum(tally.runs for tally in self.tallies)
 
     @property
     def dominating(self) -> Tally | None:
         """The stratum with most of the losses; None if there is no loss."""
-        found = max(self.tallies, key=lambda one: one.losses_a_year[0])
+        found = max(self.tallies, key=lambda tally: tally.losses_a_year[0])
         return found if found.lost else None
 
     @property
@@ -124,7 +124,7 @@ class Estimate:
         """The stratum in which one lost run stands for most: it sets the upper end while no run loses anything. Of
         those that were not reached, all incidents count.
         """
-        return max(self.tallies, key=lambda one: (one.runs > 0, one.weight))
+        return max(self.tallies, key=lambda tally: (tally.runs > 0, tally.weight))
 
 
 def waves(
@@ -309,17 +309,17 @@ def answer(estimate: Estimate) -> list[str]:
         f"Incidents with more faults than were simulated: {decimal(estimate.larger_a_year)} a year; the upper end "
         "counts all"
     )
-    unreached = sum(not one.runs for one in estimate.tallies)
+    unreached = sum(not tally.runs for tally in estimate.tallies)
     if unreached:
         lines.append(
             f"The time was over before {counted(unreached, 'stratum', 'strata')} with "
             f"{decimal(estimate.unreached_a_year)} incidents a year could be simulated; the upper end counts all "
             "of these"
         )
-    stalled = sum(one.stalled for one in estimate.tallies)
+    stalled = sum(tally.stalled for tally in estimate.tallies)
     if stalled:
         lines.append(f"{stalled:,} of {estimate.runs:,} simulated incidents leave no leader until an operator acts")
-    exhausted = sum(one.exhausted for one in estimate.tallies)
+    exhausted = sum(tally.exhausted for tally in estimate.tallies)
     if exhausted:
         lines.append(
             f"{exhausted:,} of {estimate.runs:,} simulated incidents used up a budget: what they lost later is missing"

@@ -141,16 +141,16 @@ def read_broker_logs(paths: Iterable[Path]) -> BrokerLogs:
     for path in paths:
         if not _File(found, partitions).read(path):
             found.notes.append(f"{path}: this is no log of a Kafka broker")
-    if not any(one.starts for one in partitions.values()):
+    if not any(partition.starts for partition in partitions.values()):
         found.notes.append("no leader is in these logs: brokers log their leaders in state-change.log")
-    for name, one in partitions.items():
-        one.note_shrinks()
-        hw = max((hw for hw, _ in one.known.values()), default=0)
+    for name, partition in partitions.items():
+        partition.note_shrinks()
+        hw = max((hw for hw, _ in partition.known.values()), default=0)
         found.high_watermarks[name] = max(hw, found.high_watermarks.get(name, 0))
-        if len(one.topics) > 1:
+        if len(partition.topics) > 1:
             found.notes.append(f"{name}: its topic was created again, so leaders are not compared")
         else:
-            found.lost += _of_leaders(name, one)
+            found.lost += _of_leaders(name, partition)
     found.lost.sort(key=lambda lost: (lost.partition, lost.first, lost.time))
     return found
 

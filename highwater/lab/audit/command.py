@@ -295,11 +295,11 @@ def _restart(found: Audit, name: Named, restart: Restart, most: int) -> Iterator
 
     yield Heading(results.restart_answer(found, restart))
     yield Items(results.summary(found))
-    for one in results.restart_causes(restart, name):
-        partitions = one["partitions"]
-        yield Text(f"{one['text'][:1].upper()}{one['text'][1:]}.")
-        yield Items([f"Do: {one['advice']}.", f"{', '.join(partitions[:most])}."])
+    for cause in results.restart_causes(restart, name):
+        partitions = cause["partitions"]
+        yield Text(f"{cause['text'][:1].upper()}{cause['text'][1:]}.")
+        yield Items([f"Do: {cause['advice']}.", f"{', '.join(partitions[:most])}."])
         yield from _more(len(partitions), most)
     reasons = list(restart.reasons.items())[:most]
-    yield Items([f"{name(key)}: {'; '.join(one.text for one in texts)}." for key, texts in reasons])
+    yield Items([f"{name(key)}: {'; '.join(text.text for text in texts)}." for key, texts in reasons])
     yield from _more(len(restart.reasons), most)

@@ -200,7 +200,7 @@ def fence(broker: int) -> Event:
 
     Kafka: ReplicationControlManager#handleBrokerFenced.
     """
-    return Event(f"broker {broker} is fenced", lambda one: one.controller.fence(broker + 1))
+    return Event(f"broker {broker} is fenced", lambda controller: controller.controller.fence(broker + 1))
 
 
 def unfence(broker: int) -> Event:
@@ -237,20 +237,20 @@ def reassign(replicas: Replicas) -> Event:
     """Kafka: ReplicationControlManager#changePartitionReassignment."""
     return Event(
         f"reassignment to {listed(replicas)} is requested",
-        lambda one: one.controller.reassign(NAME, _raised(replicas)),
+        lambda controller: controller.controller.reassign(NAME, _raised(replicas)),
     )
 
 
 def cancel_reassignment() -> Event:
     """Kafka: ReplicationControlManager#cancelPartitionReassignment."""
-    return Event("the reassignment is cancelled", lambda one: one.controller.cancel_reassignment(NAME))
+    return Event("the reassignment is cancelled", lambda controller: controller.controller.cancel_reassignment(NAME))
 
 
 def elect(kind: str, designated: int = NO_LEADER) -> Event:
     """Kafka: ReplicationControlManager#electLeader."""
     return Event(
         f"{kind.lower()} election",
-        lambda one: one.controller.elect(NAME, kind, designated + 1),
+        lambda controller: controller.controller.elect(NAME, kind, designated + 1),
     )
 
 
@@ -261,13 +261,15 @@ def assign_directory(broker: int) -> Event:
     """
     return Event(
         f"broker {broker} reports the log directory of its replica",
-        lambda one: one.controller.assign_directory(NAME, broker + 1, one.epoch_of(broker), FIRST_DIRECTORY),
+        lambda controller: controller.controller.assign_directory(
+            NAME, broker + 1, controller.epoch_of(broker), FIRST_DIRECTORY
+        ),
     )
 
 
 def set_min_isr(value: int) -> Event:
     """``min.insync.replicas`` changes. Kafka: ConfigurationControlManager#incrementalAlterConfig."""
-    return Event(f"min.insync.replicas is set to {value}", lambda one: one.controller.set(MIN_ISR, value))
+    return Event(f"min.insync.replicas is set to {value}", lambda controller: controller.controller.set(MIN_ISR, value))
 
 
 def listed(brokers: Sequence[int]) -> str:

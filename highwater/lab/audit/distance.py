@@ -47,7 +47,7 @@ class Distance:
     @property
     def order(self) -> Costs:
         """Events of the shortest story of a loss, and its unclean ends; one more than `within` if none was found."""
-        return min(((one.unclean + one.others, one.unclean) for one in self.loss), default=(self.within + 1, 0))
+        return min(((story.unclean + story.others, story.unclean) for story in self.loss), default=(self.within + 1, 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class PartitionHistory:
 
 def _is_healthy(situation: Situation) -> bool:
     state = situation.partition
-    up = {broker for broker, one in situation.replicas if one.machine == Machine.UP}
+    up = {broker for broker, replica in situation.replicas if replica.machine == Machine.UP}
     return set(state.replicas) == set(state.isr) <= up and not (
         state.adding or state.removing or state.elr or state.last_known_elr
     )

@@ -166,8 +166,8 @@ def _chosen(first: int | None, snapshots: list[tuple[int, Path]], notes: Notes) 
             notes.gap("there are no segments: only the state of the newest snapshot is known")
         return max(snapshots, default=None)
     if first == 0:
-        return min((one for one in snapshots if one[0] == 0), default=None)
-    joining = [one for one in snapshots if one[0] >= first]
+        return min((snapshot for snapshot in snapshots if snapshot[0] == 0), default=None)
+    joining = [snapshot for snapshot in snapshots if snapshot[0] >= first]
     if not joining:
         notes.gap(f"no snapshot holds the state before record {first}, the first one: it is unknown")
     return min(joining, default=None)

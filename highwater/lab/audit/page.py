@@ -109,7 +109,7 @@ def _risk(row: tuple[str, str, str, str, str]) -> tuple[object, ...]:
 def _shown(found: Audit) -> list[Key]:
     """Partitions with a time line; those at risk now come first."""
     serious = [key for key, risks in found.risks.items() if risks[0].severity != Severity.MARGIN]
-    keys = [*serious, *(one.key for one in found.happened), *found.at_risk]
+    keys = [*serious, *(event.key for event in found.happened), *found.at_risk]
     return [key for key in dict.fromkeys(keys) if key in found.image.partitions]
 
 

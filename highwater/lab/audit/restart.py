@@ -64,7 +64,7 @@ class Restart:
         """Cause and brokers -> partitions; the worst cause, and the one of most partitions, first."""
         found: dict[tuple[str, tuple[int, ...]], list[Key]] = {}
         for key, reasons in self.reasons.items():
-            for cause, brokers in dict.fromkeys((one.cause, one.brokers) for one in reasons):
+            for cause, brokers in dict.fromkeys((reason.cause, reason.brokers) for reason in reasons):
                 found.setdefault((cause, brokers), []).append(key)
         return dict(sorted(found.items(), key=lambda item: (CAUSES.index(item[0][0]), -len(item[1]), item[0][1])))
 

@@ -121,7 +121,7 @@ def _restart(found: Restart, name: Named) -> dict[str, Any]:
         "broker": found.broker,
         "replicas": found.replicas,
         "causes": restart_causes(found, name),
-        "reasons": {name(key): [one.text for one in reasons] for key, reasons in found.reasons.items()},
+        "reasons": {name(key): [reason.text for reason in reasons] for key, reasons in found.reasons.items()},
     }
 
 
@@ -165,7 +165,7 @@ def explained(audit: Audit) -> list[str]:
 
 def tables(audit: Audit, name: Named) -> list[Table]:
     """What happened, and which records no event or a known bug explains; without empty tables."""
-    happened = [(one.offset, when(one.time_ms), name(one.key), one.text) for one in audit.happened]
+    happened = [(event.offset, when(event.time_ms), name(event.key), event.text) for event in audit.happened]
     record = ("record", "time (UTC)", "partition")
     found = (
         _table("Elections that lost records, or may have", (*record, "what happened"), happened),
@@ -212,24 +212,30 @@ def story_table(found: Mapping[Key, tuple[Distance, Nearest | None]], name: Name
 def at_risk_table(audit: Audit, name: Named) -> Table:
     """Each record with which a risk of a loss began or ended."""
     rows = [
-        (one.offset, when(one.time_ms), name(key), one.text or "no longer at risk")
+        (risk.offset, when(risk.time_ms), name(key), risk.text or "no longer at risk")
         for key, begun in audit.at_risk.items()
-        for one in begun
+        for risk in begun
     ]
     return _table("When records could be lost", ("record", "time (UTC)", "partition", "what was so"), rows)
 
 
 def unexplained_rows(audit: Audit, name: Named) -> Iterator[tuple[object, ...]]:
     """Record, time, partition, problem, and the change, of each record without an explanation."""
-    for one in audit.unexplained:
-        change = difference(one) if one.after is not None else ""
-        yield one.offset, when(one.time_ms), name(one.key) if one.key else "", one.problem, change
+    for explanation in audit.unexplained:
+        change = difference(explanation) if explanation.after is not None else ""
+        yield (
+            explanation.offset,
+            when(explanation.time_ms),
+            name(explanation.key) if explanation.key else "",
+            explanation.problem,
+            change,
+        )
 
 
 def bug_rows(audit: Audit, name: Named) -> Iterator[tuple[object, ...]]:
     """Record, time, partition, event, and the rules that are known bugs."""
-    for one in audit.bugs:
-        yield one.offset, when(one.time_ms), name(one.key) if one.key else "", one.events[0], ", ".join(one.bugs)
+    for bug in audit.bugs:
+        yield bug.offset, when(bug.time_ms), name(bug.key) if bug.key else "", bug.events[0], ", ".join(bug.bugs)
 
 
 def distance_rows(found: Mapping[Key, tuple[Distance, Nearest | None]], name: Named) -> list[tuple[str, str, str, str]]:
@@ -320,7 +326,7 @@ def as_json(
         "time_ms": image.time_ms,
         "topics": len(image.topics),
         "partitions": len(image.partitions),
-        "brokers": {str(number): {"active": one.is_active} for number, one in sorted(image.brokers.items())},
+        "brokers": {str(number): {"active": state.is_active} for number, state in sorted(image.brokers.items())},
         "notes": audit.notes,
         "reassignments": [
             {"partition": name(key), **_state(image.partitions[key])}
@@ -332,11 +338,12 @@ def as_json(
             for key, found in audit.risks.items()
         ],
         "was_at_risk": [
-            {"partition": name(key), "begins": [_begins(one) for one in begun]} for key, begun in audit.at_risk.items()
+            {"partition": name(key), "begins": [_begins(begins) for begins in begun]}
+            for key, begun in audit.at_risk.items()
         ],
         "happened": [
-            {"record": one.offset, "time_ms": one.time_ms, "partition": name(one.key), "text": one.text}
-            for one in audit.happened
+            {"record": event.offset, "time_ms": event.time_ms, "partition": name(event.key), "text": event.text}
+            for event in audit.happened
         ],
         "explained": {word: audit.explained[word] for word in ("one event", "several events", "no event", "known bug")},
         "unexplained": _rows(("record", "time", "partition", "problem", "change"), unexplained_rows(audit, name)),

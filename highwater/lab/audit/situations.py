@@ -223,7 +223,8 @@ class Model:
         return replace(
             situation,
             replicas=tuple(
-                (broker, Replica(one.machine, broker in state.isr, flushed=False)) for broker, one in situation.replicas
+                (broker, Replica(replica.machine, broker in state.isr, flushed=False))
+                for broker, replica in situation.replicas
             ),
         )
 
@@ -237,8 +238,8 @@ class Model:
             targets: assignments to which the partition may be moved; by default all of as many replicas.
         """
         state = situation.partition
-        for broker, one in situation.replicas:
-            if one.machine == Machine.UP:
+        for broker, replica in situation.replicas:
+            if replica.machine == Machine.UP:
                 yield from self._of(Step(Kind.STOP, (broker,)), situation)
                 yield from self._of(Step(Kind.LOSE_POWER, (broker,)), situation)
                 if broker in state.replicas and broker not in state.isr:
@@ -263,8 +264,8 @@ class Model:
         """Whether there is no leader, and none comes when all brokers start."""
         if situation.partition.leader != NO_LEADER:
             return False
-        for broker, one in situation.replicas:
-            if one.machine != Machine.UP:
+        for broker, replica in situation.replicas:
+            if replica.machine != Machine.UP:
                 situation = self._start(situation, broker)
                 if situation.partition.leader != NO_LEADER:
                     return False
@@ -324,7 +325,7 @@ class Model:
 
     def _handled(self, situation: Situation, event: Event, stopping: int = NO_LEADER) -> Situation:
         """The situation after the controller has handled an event, and brokers have replayed its records."""
-        up = tuple([broker for broker, one in situation.replicas if one.machine == Machine.UP])
+        up = tuple([broker for broker, replica in situation.replicas if replica.machine == Machine.UP])
         asked = situation.partition, up, event.text, stopping
         states = self._outcomes.get(asked)
         if states is None:
@@ -344,8 +345,8 @@ class Model:
             UNCLEAN_ELECTION: "true" if self.settings.unclean else "false",
         }
         image.features[ELR_FEATURE] = int(self.settings.elr)
-        for broker, one in situation.replicas:
-            is_down = one.machine != Machine.UP
+        for broker, replica in situation.replicas:
+            is_down = replica.machine != Machine.UP
             image.brokers[broker] = BrokerState(_EPOCH, "", is_down, broker == stopping, ())
         return image
 
@@ -362,8 +363,8 @@ class Model:
 def _replayed(before: Situation, state: PartitionState) -> Situation:
     """Brokers replay a record: replicas that leave delete their logs; an elected leader may lack records."""
     after = replace(before, partition=state)
-    for broker, one in before.replicas:
-        if one.machine == Machine.UP and broker in before.partition.replicas and broker not in state.replicas:
+    for broker, replica in before.replicas:
+        if replica.machine == Machine.UP and broker in before.partition.replicas and broker not in state.replicas:
             after = _with(after, broker, complete=False, flushed=False)
     if state.leader not in (NO_LEADER, before.partition.leader) and not dict(after.replicas)[state.leader].complete:
         return replace(after, has_lost=True)
@@ -387,5 +388,5 @@ def _with(
             one.flushed if flushed is None else flushed,
         )
 
-    replicas = tuple((number, of(one) if number == broker else one) for number, one in situation.replicas)
+    replicas = tuple((number, of(replica) if number == broker else replica) for number, replica in situation.replicas)
     return replace(situation, replicas=replicas)

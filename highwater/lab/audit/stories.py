@@ -118,7 +118,7 @@ def shortest_approach(target: Situation, settings: Settings) -> Approach | None:
     model = Model(settings)
     wanted = model.after_acknowledgement(wanted)
     ways: _Ways = {model.after_acknowledgement(start): ()}
-    found = _search(model, ways, lambda one: canonical(one)[0] == wanted, MOST_BEFORE)
+    found = _search(model, ways, lambda situation: canonical(situation)[0] == wanted, MOST_BEFORE)
     if not found:
         return None
     reached, steps = next(iter(found.items()))
@@ -135,7 +135,7 @@ def recorded_approach(path: Sequence[Situation], settings: Settings) -> Approach
         settings: rules and settings.
     """
     first = path[0].partition
-    others = sorted({broker for one in path for broker, _ in one.replicas} - set(first.replicas))
+    others = sorted({broker for situation in path for broker, _ in situation.replicas} - set(first.replicas))
     names = (first.leader, *(broker for broker in first.replicas if broker != first.leader), *others)
     number = {broker: place for place, broker in enumerate(names, start=1)}
     model = Model(settings)
@@ -153,14 +153,14 @@ def _next_ways(model: Model, ways: _Ways, waypoint: Situation) -> _Ways:
     wanted = _visible(waypoint)
     among = {broker for broker, _ in waypoint.replicas}
     targets = [waypoint.partition.target]
-    return _search(model, ways, lambda one: _visible(one, among) == wanted, MOST_BETWEEN, targets)
+    return _search(model, ways, lambda situation: _visible(situation, among) == wanted, MOST_BETWEEN, targets)
 
 
 def _only_registers(before: Situation, after: Situation) -> bool:
     """Whether a broker that is still fenced has left ISR or ELR: it registers, and what comes next shows it live."""
     old, new = before.partition, after.partition
     gone = {*old.isr, *old.elr} - {*new.isr, *new.elr}
-    down = {broker for broker, one in after.replicas if one.machine != Machine.UP}
+    down = {broker for broker, replica in after.replicas if replica.machine != Machine.UP}
     return old.leader == new.leader and old.replicas == new.replicas and bool(gone & down)
 
 
@@ -170,7 +170,11 @@ def _visible(situation: Situation, among: Collection[int] | None = None) -> tupl
     partition = replace(
         state, isr=tuple(sorted(state.isr)), elr=tuple(sorted(state.elr)), replicas=tuple(sorted(state.replicas))
     )
-    up = [(broker, one.machine == Machine.UP) for broker, one in situation.replicas if among is None or broker in among]
+    up = [
+        (broker, replica.machine == Machine.UP)
+        for broker, replica in situation.replicas
+        if among is None or broker in among
+    ]
     return partition, tuple(up)
 
 
@@ -300,6 +304,9 @@ def _kept_out(situation: Situation) -> set[int]:
     state = situation.partition
     return {
         broker
-        for broker, one in situation.replicas
-        if one.machine == Machine.UP and broker in state.replicas and broker not in state.isr and broker != state.leader
+        for broker, replica in situation.replicas
+        if replica.machine == Machine.UP
+        and broker in state.replicas
+        and broker not in state.isr
+        and broker != state.leader
     }

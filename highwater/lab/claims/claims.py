@@ -135,10 +135,10 @@ def _claim(entry: dict[str, Any]) -> Claim:
 
 def _of_findings(name: str, repaired: str, kinds: tuple[str, ...]) -> list[Evidence]:
     found = []
-    for one in all_findings().values():
-        if (repaired or name) in one.table.contradicts:
-            mode, expected = one.kept_in if repaired else one.shown_in
-            found.append(Evidence(one.name, mode, kinds or expected))
+    for finding in all_findings().values():
+        if (repaired or name) in finding.table.contradicts:
+            mode, expected = finding.kept_in if repaired else finding.shown_in
+            found.append(Evidence(finding.name, mode, kinds or expected))
     return found
 
 
@@ -157,15 +157,15 @@ def named(names: Sequence[str]) -> list[Claim]:
 
 def judge(chosen: Sequence[Claim], seeds: range, runner: Runner, record: Record | None = None) -> Iterator[Judgement]:
     """Judge claims by runs: random scenarios with these seeds, scripted ones once. Equal runs are shared."""
-    cases = (case for claim in chosen for one in claim.evidence for case in one.cases(seeds))
+    cases = (case for claim in chosen for evidence in claim.evidence for case in evidence.cases(seeds))
     results = Campaign(run_case, runner, record).run(cases)
     for claim in chosen:
         found = Judgement(claim, 0, 0, [])
-        for one in claim.evidence:
-            for *_, of_case in one.cases(seeds):
+        for evidence in claim.evidence:
+            for *_, of_case in evidence.cases(seeds):
                 _, ends = next(results)
                 for seed, end in zip(of_case, ends, strict=True):
-                    _look(found, one, seed, end)
+                    _look(found, evidence, seed, end)
         yield found
 
 

@@ -69,9 +69,9 @@ def _table(chosen: Sequence[Claim], judged: Mapping[str, Judgement]) -> Iterator
         headers = ["claim", "verdict", "runs", "of which contradict"]
         yield Table(headers, rows, numbers=headers[2:], apart=False)
     else:
-        meanings = [(one.name, one.verdict, one.means) for one in chosen]
+        meanings = [(claim.name, claim.verdict, claim.means) for claim in chosen]
         yield Table(["claim", "verdict", "what it promises"], meanings, apart=False)
-    verdicts = [found.verdict for found in judged.values()] or [one.verdict for one in chosen]
+    verdicts = [found.verdict for found in judged.values()] or [claim.verdict for claim in chosen]
     yield Line("")
     yield Line(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)))
     yield Line(
@@ -88,10 +88,10 @@ def _claim(claim: Claim, found: Judgement | None) -> Iterator[Block]:
     yield Line(f"  Promised: {claim.means}")
     if claim.why:
         yield Line(f"  Why: {claim.why}")
-    for one in claim.evidence:
-        side = "inside the promise" if one.promised else "anywhere"
+    for evidence in claim.evidence:
+        side = "inside the promise" if evidence.promised else "anywhere"
         looked = "Contradicted by" if claim.verdict == BROKEN else "No run may show"
-        yield Line(f"  {looked} {' or '.join(one.kinds)} ({side}): {_command(one)}")
+        yield Line(f"  {looked} {' or '.join(evidence.kinds)} ({side}): {_command(evidence)}")
     if found is not None:
         yield Line(f"  {found.broken_in} of {found.runs} runs contradict it")
         for scenario, mode, seed, kinds in found.seeds:
@@ -115,7 +115,7 @@ def _json(claim: Claim, found: Judgement | None) -> dict[str, Any]:
         "means": claim.means,
         "recorded": claim.verdict,
         "why": claim.why,
-        "commands": [_command(one) for one in claim.evidence],
+        "commands": [_command(evidence) for evidence in claim.evidence],
     }
     if found is not None:
         seeds = [

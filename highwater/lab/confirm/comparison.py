@@ -324,7 +324,7 @@ def _runs(entries: Sequence[tuple[int, int, str]], names: Mapping[int, str]) -> 
     words: list[str] = []
     first = last = None
     for offset, record, tail in entries:
-        batch = max((one for one in names if one <= record), default=record)
+        batch = max((name for name in names if name <= record), default=record)
         if last is not None and first is not None and last == (offset - 1, record - 1, tail, batch):
             words[-1] = f"{first[0]}-{offset}:{record_name(first[1], names)}{tail}"
         else:
@@ -336,7 +336,7 @@ def _runs(entries: Sequence[tuple[int, int, str]], names: Mapping[int, str]) -> 
 
 def record_name(record: int, names: Mapping[int, str]) -> str:
     """A record by its batch: ``m2``, or ``m2+1`` for its second record."""
-    first = max((one for one in names if one <= record), default=None)
+    first = max((name for name in names if name <= record), default=None)
     if first is None:
         return str(record)
     return names[first] if first == record else f"{names[first]}+{record - first}"
@@ -395,7 +395,7 @@ _EVER: Final = 1 << 62
 
 def _verdicts(result: RunResult, acted: RealRun) -> Iterator[ComparedItem]:
     """Verdicts based on what both consumers read, and those of each run by itself if they differ."""
-    simulated = {one["kind"] for one in result.violations} & set(JUDGED)
+    simulated = {violation["kind"] for violation in result.violations} & set(JUDGED)
     reads = simulated_reads(result, _EVER)
     shown = [one for one in acted.shown_until_end if one[1] < VALIDATION_IDS]
     both = min(len(reads), len(shown))
@@ -433,7 +433,7 @@ def violations(acted: RealRun, shown: Iterable[tuple[int, int]]) -> set[str]:
         exposed = max(exposed, offset)
     # Without a leader, a record is lost if it is in no log, as in `sim.checkers.committed_loss`.
     kept = [acted.final[acted.leader]] if acted.leader else acted.final.values()
-    records = {record for one in kept for _, record, _ in entries_of_files(one)}
+    records = {record for files in kept for _, record, _ in entries_of_files(files)}
     for send in acted.sends:
         ids = set(range(send.first_id, send.first_id + send.count))
         if send.acks == -1 and send.offset is not None and not records >= ids:
@@ -493,7 +493,9 @@ def _of_sequences(acted: RealRun, leader: ReplicaFiles) -> set[str]:
     present = {batch.first_id for batch in numbered}
     for send in acted.sends:
         later = (
-            one for one in numbered if one.sequence[:2] == send.sequence[:2] and one.sequence[2] > send.sequence[2]
+            batch
+            for batch in numbered
+            if batch.sequence[:2] == send.sequence[:2] and batch.sequence[2] > send.sequence[2]
         )
         if send.failed and send.sequence != NO_SEQUENCE and send.first_id not in present and any(later):
             found.add("sequence-gap")
@@ -506,10 +508,10 @@ def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
     A high watermark counts only up to the log's end: checkpoint files outlive logs that were deleted or truncated.
     """
     logs = []
-    for one in disks.values():
-        if one.settled:
-            log = {offset: (record, epoch) for offset, record, epoch in entries_of_files(one)}
-            logs.append((log, min(one.hw or 0, max(log, default=-1) + 1)))
+    for files in disks.values():
+        if files.settled:
+            log = {offset: (record, epoch) for offset, record, epoch in entries_of_files(files)}
+            logs.append((log, min(files.hw or 0, max(log, default=-1) + 1)))
     return any(
         one.get(offset) != other.get(offset)
         for place, (one, hw) in enumerate(logs)

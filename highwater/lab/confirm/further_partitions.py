@@ -52,9 +52,9 @@ class FurtherPartitions:
         brokers = sorted(cluster.brokers)
         self.replicas: dict[str, list[int]] = {}
         """Partition -> its replicas, placed as in the simulation."""
-        for place, one in enumerate(further, 1):
+        for place, partition in enumerate(further, 1):
             start = place % len(brokers)
-            self.replicas[one.name] = (brokers[start:] + brokers[:start])[: one.replication_factor]
+            self.replicas[partition.name] = (brokers[start:] + brokers[:start])[: partition.replication_factor]
         self.sent: set[str] = set()
         """Names of the batches that were sent to these partitions."""
         self._ends: dict[tuple[str, int], int] = defaultdict(int)

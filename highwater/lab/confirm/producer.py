@@ -307,7 +307,7 @@ class KafkaProducer:
         """Give requests to the network as long as the sender has some. Kafka: producer.internals.Sender#run."""
         while True:
             leader, connection = self._leader, None
-            if leader and sender.queue and sum(one.broker == leader for one in self._requests) < self._most:
+            if leader and sender.queue and sum(flight.broker == leader for flight in self._requests) < self._most:
                 connection = self._connection_to(leader)
                 if connection is None:
                     self._refresh_later()
@@ -380,7 +380,7 @@ class KafkaProducer:
 
     def _connection_lost(self, connection: Connection) -> None:
         """A connection broke. That of a machine without power does not: its silence is noticed by timeout."""
-        broker = next((one.broker for one in self._requests if one.connection is connection), 0)
+        broker = next((request.broker for request in self._requests if request.connection is connection), 0)
         connection.close()
         if broker and not self._cluster.node(broker).silent:
             self._give_up(broker, "the connection broke")

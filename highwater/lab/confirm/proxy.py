@@ -503,7 +503,7 @@ def _is_answered(request: ProxiedRequest, frame: bytes) -> bool:
 
     with contextlib.suppress(Exception):
         decoded = OffsetForLeaderEpochResponse.decode(frame, version=request.version, header=True)
-        return any(one.error_code == 0 for topic in decoded.topics for one in topic.partitions)
+        return any(partition.error_code == 0 for topic in decoded.topics for partition in topic.partitions)
     return False
 
 

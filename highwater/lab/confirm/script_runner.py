@@ -712,7 +712,7 @@ class Actor:
 
 def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
     """Whether a broker's log was deleted and is still empty, as when its replica is removed."""
-    names = (one["step"] for one in reversed(steps) if one.get("broker") == broker)
+    names = (step["step"] for step in reversed(steps) if step.get("broker") == broker)
     return next(
         (kind == kinds.DELETED.name for kind in names if kind in (kinds.APPEND.name, kinds.DELETED.name)), False
     )

@@ -79,7 +79,7 @@ class Bounds:
     @property
     def sentence(self) -> str:
         """The bounds that differ from the defaults."""
-        changed = [one for one in fields(self) if getattr(self, one.name) != one.default]
+        changed = [field for field in fields(self) if getattr(self, field.name) != field.default]
         return ", ".join(f"{one.name.replace('_', ' ')} {getattr(self, one.name)}" for one in changed)
 
 

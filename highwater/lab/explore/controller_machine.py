@@ -195,7 +195,7 @@ class ControllerMachine:
                 reply = self._payloads.number(self._freezer.freeze(self._sorted(results[NAME])))
         _canonical(image)
         image.partitions[NAME] = _reordered(image.partitions[NAME], self._brokers)
-        return Decided(self._number(image), tuple([self._record(one) for one in host.records]), error, reply)
+        return Decided(self._number(image), tuple([self._record(record) for record in host.records]), error, reply)
 
     def _sorted(self, result: Result) -> Result:
         error, isr, partition_epoch, leader_epoch, min_isr = result
@@ -228,7 +228,10 @@ class ControllerMachine:
             state.isr,
             state.elr,
             state.last_known_elr,
-            {broker: Registered(one.incarnation, one.fenced) for broker, one in image.brokers.items()},
+            {
+                broker: Registered(registration.incarnation, registration.fenced)
+                for broker, registration in image.brokers.items()
+            },
             min_isr,
             level,
             (self._freezer.freeze(image.brokers), self._record(state), min_isr),

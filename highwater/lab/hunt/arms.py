@@ -55,23 +55,25 @@ def arms(mode: Mode, chosen: Sequence[str] = (), rules: Mapping[str, str] | None
     Raises:
         InputError: one of those chosen is none of them.
     """
-    fitting = [one for one in _random(mode) if not chosen or one.name in chosen]
-    if missing := [name for name in chosen if name not in {one.name for one in fitting}]:
-        names = [one.name for one in _random(mode)]
+    fitting = [scenario for scenario in _random(mode) if not chosen or scenario.name in chosen]
+    if missing := [name for name in chosen if name not in {scenario.name for scenario in fitting}]:
+        names = [scenario.name for scenario in _random(mode)]
         raise InputError(
             f"--scenarios {missing[0]}: {mode.name} runs no such random scenario{_near(missing[0], names)}"
         )
     rules = rules or {}
-    found = [Arm(f"{one.name}/{mode.name}", one, mode, rules=rules) for one in fitting]
+    found = [Arm(f"{scenario.name}/{mode.name}", scenario, mode, rules=rules) for scenario in fitting]
     for name in REPAIRED:
         repaired = MODES[name]
         if repaired.rules != mode.rules:
-            alone = [one for one in fitting if not one.upgraded_from]  # Older brokers are not repaired.
-            found += [Arm(f"{one.name}/{name}", one, repaired, control=True) for one in _fit(alone, repaired)]
-    for one in fitting:
-        assert one.faults is not None
-        quiet = replace(one, without_faults=one.faults.kinds)
-        found.append(Arm(f"{one.name}/{mode.name}/{WITHOUT_FAULTS}", quiet, mode, control=True, rules=rules))
+            alone = [scenario for scenario in fitting if not scenario.upgraded_from]  # Older brokers are not repaired.
+            found += [
+                Arm(f"{scenario.name}/{name}", scenario, repaired, control=True) for scenario in _fit(alone, repaired)
+            ]
+    for scenario in fitting:
+        assert scenario.faults is not None
+        quiet = replace(scenario, without_faults=scenario.faults.kinds)
+        found.append(Arm(f"{scenario.name}/{mode.name}/{WITHOUT_FAULTS}", quiet, mode, control=True, rules=rules))
     return {arm.name: arm for arm in found}
 
 
@@ -82,17 +84,17 @@ def _near(name: str, names: Sequence[str]) -> str:
 def _random(mode: Mode) -> Iterator[Scenario]:
     """All random scenarios with faults that a mode can run."""
     names = (name for name in catalogue.names() if name != CANARY)
-    drawn = (one for one in map(catalogue.load, names) if one.drawn and one.faults is not None)
+    drawn = (scenario for scenario in map(catalogue.load, names) if scenario.drawn and scenario.faults is not None)
     return _fit(drawn, mode)
 
 
 def _fit(scenarios: Sequence[Scenario] | Iterator[Scenario], mode: Mode) -> Iterator[Scenario]:
-    for one in scenarios:
+    for scenario in scenarios:
         try:
-            check_control_plane(one, [mode])
+            check_control_plane(scenario, [mode])
         except InputError:
             continue
-        yield one
+        yield scenario
 
 
 def next_arm(there: Mapping[str, Arm], state: State) -> Arm:

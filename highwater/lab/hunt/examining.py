@@ -132,7 +132,7 @@ def look(arm: Arm, seed: int, kind: str, known: Sequence[KnownFinding]) -> First
     if name:
         return FirstLook(name, f"{group(kind)}: {name}")
     cause = Criterion(trials, case, kept).cause
-    best = min(cause, key=lambda one: (triage.rank(one), one), default=None)
+    best = min(cause, key=lambda repair: (triage.rank(repair), repair), default=None)
     return FirstLook(looks=f"{group(kind)}: {best or 'no single repair'}")
 
 
@@ -168,7 +168,7 @@ def shrink_failure(
     if not name and not rules:
         together, name = _pair(known, found.case, kept, faults, more)
     observed = observe(found.case.scenario, found.case.mode, found.case.seed, found.case.rules, trace=True)
-    story = [f"{moment(one.at_us)}: {one.text}" for one in told(observed, kind, SENTENCES)]
+    story = [f"{moment(sentence.at_us)}: {sentence.text}" for sentence in told(observed, kind, SENTENCES)]
     script, obstacle = script_of(found) if acts and not name else ("", "")
     result = Shrunk(
         f"{group(kind)}: {name}",
@@ -199,10 +199,10 @@ def _pair(
     """
     best: tuple[Repair, ...] = ()
     for pair in pairs(case, symptom, trials):
-        left = {findings.recognise(known, one.apply(case), symptom, faults, trials) for one in pair}
+        left = {findings.recognise(known, repair.apply(case), symptom, faults, trials) for repair in pair}
         if len(left) == len(pair) and "" not in left:
             return pair, " and ".join(sorted(left))
-        if not best or any(one.name in WIDE for one in best):
+        if not best or any(repair.name in WIDE for repair in best):
             best = pair
     return best, ""
 
@@ -216,18 +216,18 @@ def _named(
     together: Sequence[Repair] = (),
 ) -> tuple[str, str, str]:
     """Key and name of a cause that is no finding, and how it is known."""
-    rules = [one for one in rules if one.name not in WIDE] or rules
-    for one in sorted(rules, key=lambda one: (triage.rank(one), one)):
-        bug = known_bug(one.name, str(one.value))
+    rules = [rule for rule in rules if rule.name not in WIDE] or rules
+    for repair in sorted(rules, key=lambda repair: (triage.rank(repair), repair)):
+        bug = known_bug(repair.name, str(repair.value))
         if bug is not None:
-            return f"{kind}: {one}", f"{bug.name} ({bug.ticket})", REPAIRED
-        if release := _repaired_in(one, mode):
-            return f"{kind}: {one}", f"{kind}, cured by {one}, as of {release}", REPAIRED
+            return f"{kind}: {repair}", f"{bug.name} ({bug.ticket})", REPAIRED
+        if release := _repaired_in(repair, mode):
+            return f"{kind}: {repair}", f"{kind}, cured by {repair}, as of {release}", REPAIRED
     if together and not rules:
         words = " with ".join(map(str, together))
         return f"{kind}: by {words}", f"{kind}, cured only by {words}", ""
     if cures:
-        words = " and ".join(f"by {one}" for one in rules or cures)
+        words = " and ".join(f"by {rule}" for rule in rules or cures)
         return f"{kind}: {words}", f"{kind}, cured {words}", ""
     struck = ", ".join(sorted(set(faults))) or "no fault"
     return f"{kind}: after {struck}", f"{kind}, cured by no single repair, after {struck}", ""
@@ -235,7 +235,7 @@ def _named(
 
 def _repaired_in(repair: Repair, mode: Mode) -> str:
     """The first later release that has a repair; empty: none has, or it is that of a finding."""
-    if any(one.repair == (repair.name, repair.value) for one in recognised().values()):
+    if any(finding.repair == (repair.name, repair.value) for finding in recognised().values()):
         return ""
     later = [one for one in MODES.values() if one.release != NO_RELEASE and one.place > mode.place]
     with_it = [one for one in later if one.rules.as_dict()[repair.name] == repair.value]

@@ -331,7 +331,7 @@ class Hunt:
         if key not in causes and len(causes) >= states.CAUSES_MAX:
             key = ELSEWHERE
         if key not in causes:
-            runs = sum(one.runs for one in self.state.arms.values())
+            runs = sum(state.runs for state in self.state.arms.values())
             known = "" if key == ELSEWHERE else shrunk.known
             causes[key] = Cause(shrunk.name, known, control, 0, 0, arm.name, seed, runs)
             self.state.times[f"first {key}"] = self._time("cpu")

@@ -212,19 +212,19 @@ _NEVER_COMPLETES: Final = {
 
 def _known(hunt: Hunt) -> Iterator[Block]:
     yield Heading("Known, counted only")
-    found = [one for one in hunt.state.causes.values() if one.known and not one.control]
+    found = [cause for cause in hunt.state.causes.values() if cause.known and not cause.control]
     if not found:
         yield Text("None was seen.")
         return
     rows = [
         (
-            one.name,
-            {FINDING: "FINDINGS.md", REPAIRED: "a later release repairs it"}[one.known],
-            one.count,
-            _first(hunt, one),
-            _each(hunt, one),
+            cause.name,
+            {FINDING: "FINDINGS.md", REPAIRED: "a later release repairs it"}[cause.known],
+            cause.count,
+            _first(hunt, cause),
+            _each(hunt, cause),
         )
-        for one in sorted(found, key=lambda one: -one.count)
+        for cause in sorted(found, key=lambda cause: -cause.count)
     ]
     yield Table(["cause", "known from", "failures", "first seen after", "CPU s each"], rows)
     yield Text(

@@ -209,8 +209,8 @@ def _is_consistent(state: State) -> bool:
         for one in state.oracle
     )
     findings = all(
-        _FOLDER.fullmatch(one.folder) and all(run.keys() >= {"result", "told"} for run in one.runs)
-        for one in state.written.values()
+        _FOLDER.fullmatch(ticket.folder) and all(run.keys() >= {"result", "told"} for run in ticket.runs)
+        for ticket in state.written.values()
     )
     causes = all(
         cause.finding in (0, *state.written)
@@ -219,7 +219,7 @@ def _is_consistent(state: State) -> bool:
         and cause.count > 0
         for cause in state.causes.values()
     )
-    errors = all(len(one) == 2 for one in state.errors) and all(arm.next >= 0 for arm in state.arms.values())
+    errors = all(len(error) == 2 for error in state.errors) and all(arm.next >= 0 for arm in state.arms.values())
     return pending and provisional and compared and findings and causes and errors
 
 

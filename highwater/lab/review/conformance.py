@@ -75,7 +75,7 @@ class Conformance:
     @property
     def changes(self) -> int:
         """The number of cases and answers that change."""
-        return len(self.cases) + sum(one.changed for one in self.answers)
+        return len(self.cases) + sum(answer.changed for answer in self.answers)
 
 
 def is_here() -> bool:
@@ -88,7 +88,7 @@ def changed(base: Mode, mode: Mode) -> Conformance | str:
     if not is_here():
         return "Kafka's own tests and recorded answers are in the source tree, not in the installed package"
     words = [one.source or one.name for one in (base, mode)]
-    words += [one.word or one.name for one in plugged.LOADED.values()]
+    words += [plugin.word or plugin.name for plugin in plugged.LOADED.values()]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     try:
         done = subprocess.run(  # noqa: S603 - words of the same command line

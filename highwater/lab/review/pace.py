@@ -91,17 +91,17 @@ class Pace:
 
     def try_out(self, runs: list[Run], differing: Collection[tuple[str, str]]) -> None:
         """Measure each on a few seeds."""
-        for one in runs:
-            one.try_out(differing, PILOTS_SHARE * self.budget_s / len(runs), self.clock)
+        for run in runs:
+            run.try_out(differing, PILOTS_SHARE * self.budget_s / len(runs), self.clock)
 
     def in_order(self, runs: list[Run]) -> list[Run]:
         """One with few effects first, to learn from it; then those with most, so that the others can adjust."""
-        first, *others = sorted(runs, key=lambda one: one.touched)
+        first, *others = sorted(runs, key=lambda run: run.touched)
         return [first, *reversed(others)]
 
     def seeds(self, ahead: list[Run]) -> int:
         """Number of seeds of the first of the runs ahead."""
-        effects = sum(one.touched for one in ahead)
+        effects = sum(run.touched for run in ahead)
         share = 1 / len(ahead)
         if effects:
             share = EVENLY * share + (1 - EVENLY) * ahead[0].touched / effects

@@ -124,10 +124,10 @@ def answer(review: Review) -> Iterator[str]:
             f"Inside the promise, in random scenarios: {_kinds_on_seeds(review.lost)} of {review.seeds:,} with {mode}, "
             f"and not with {base}."
         )
-    for kind, one in review.oftener.items():
-        yield _more_often(review, kind, one)
+    for kind, counts in review.oftener.items():
+        yield _more_often(review, kind, counts)
     if review.broken:
-        seeds = sum(one.pair.n for one in review.moved)
+        seeds = sum(scenario.pair.n for scenario in review.moved)
         yield (
             f"While brokers are upgraded or downgraded one after the other: {_kinds_on_seeds(review.broken)} of "
             f"{seeds:,}, and not with {base} alone."
@@ -137,8 +137,8 @@ def answer(review: Review) -> Iterator[str]:
     if better := [story.scenario for story in review.stories if story.better]:
         yield f"Scripted scenarios that end better: {sentences.joined(better, 'and')}."
     yield from _other_ends(review)
-    for kind, one in review.unproven.items():
-        yield _unproven(review, kind, one)
+    for kind, counts in review.unproven.items():
+        yield _unproven(review, kind, counts)
     if not review.is_worse and not review.unproven:
         bound = f" (with 95 % confidence, fewer than one in {review.seeds // 3:,})" if review.seeds >= 30 else ""
         yield f"On {review.seeds:,} seeds of random scenarios, no violation inside the promise is new{bound}."
@@ -174,8 +174,8 @@ def _names(stories: Iterable[StoryEnd]) -> str:
 
 def _extent(review: Review) -> Iterator[str]:
     """How often the proposal had an effect, and what was not tried."""
-    changed = sum(one.changed for one in review.swept)
-    touched = sum(one.touched for one in review.swept)
+    changed = sum(scenario.changed for scenario in review.swept)
+    touched = sum(scenario.touched for scenario in review.swept)
     yield (
         f"In random scenarios, the changed rules would have decided otherwise on {touched:,} of {review.seeds:,} "
         f"seeds, and changed what happened on {changed:,}; the other runs are identical."
@@ -191,12 +191,12 @@ def _capitalised(text: str) -> str:
 
 
 def _kinds_on_seeds(found: Mapping[str, Counts]) -> str:
-    return sentences.joined([f"{kind} on {counted(one.only_mode, 'seed')}" for kind, one in found.items()], "and")
+    return sentences.joined([f"{kind} on {counted(counts.only_mode, 'seed')}" for kind, counts in found.items()], "and")
 
 
 def _claim_holds(review: Review) -> str:
     kind, mode = review.claim_kind, label(review)
-    runs = summed(one.claim for one in review.swept)
+    runs = summed(scenario.claim for scenario in review.swept)
     where = [f"{runs.only_mode:,} seeds of random scenarios"] if runs.only_mode else []
     where += [f"scripted scenario {name}" for name in review.claim_stories]
     if where:
@@ -232,14 +232,14 @@ def _availability_costs(review: Review) -> Iterator[str]:
     mode = label(review)
     largest: dict[str, tuple[float, str]] = {}
     better = set()
-    for one in review.swept:
-        for cost in one.costs:
+    for scenario in review.swept:
+        for cost in scenario.costs:
             what, scale, unit = MEASURES.get(cost.measure, (cost.measure, 1, ""))
-            more = review.more(one, cost) / scale
+            more = review.more(scenario, cost) / scale
             if more < 0:
-                better.add(one.name)
-            elif more > largest.get(one.name, (0.0, ""))[0]:
-                largest[one.name] = more, f"{one.name} ({number(more, '+')} {unit} a run: {what})"
+                better.add(scenario.name)
+            elif more > largest.get(scenario.name, (0.0, ""))[0]:
+                largest[scenario.name] = more, f"{scenario.name} ({number(more, '+')} {unit} a run: {what})"
     if largest:
         yield f"{mode} costs availability in {sentences.joined([text for _, text in largest.values()], 'and')}."
     if better:
@@ -269,13 +269,13 @@ def _claim(review: Review) -> Iterator[Block]:
     yield Heading("The claim")
     yield Text(f"{review.claim_kind} would contradict it. {_claim_holds(review)}")
     rows = [
-        (one.name, one.pair.n, one.claim.both, one.claim.only_base, one.claim.only_mode)
-        for one in review.swept
-        if one.claim.both or one.claim.only_base or one.claim.only_mode
+        (scenario.name, scenario.pair.n, scenario.claim.both, scenario.claim.only_base, scenario.claim.only_mode)
+        for scenario in review.swept
+        if scenario.claim.both or scenario.claim.only_base or scenario.claim.only_mode
     ]
     if rows:
         yield Table(["scenario", "seeds", "both", f"only {review.base.name}", f"only {label(review)}"], rows)
-    lines = [one.claim.replay for one in review.swept if one.claim.replay]
+    lines = [scenario.claim.replay for scenario in review.swept if scenario.claim.replay]
     lines += [command("run", name, "--mode", word(review.mode)) for name in review.claim_stories]
     if lines:
         yield Commands(lines)
@@ -287,14 +287,14 @@ def _scripted(review: Review) -> Iterator[Block]:
     if not review.stories:
         yield Text(f"None of {review.story_count}: each shows the same violations in both modes, or none.")
         return
-    rows = [(one.scenario, one.base, one.mode) for one in review.stories]
+    rows = [(story.scenario, story.base, story.mode) for story in review.stories]
     yield Table(["scenario", review.base.name, label(review)], rows)
     yield Text(
         f"{others} others have the same outcome in both modes. If a step did not occur, the script does not fit the "
         "changed protocol: what the run violates counts all the same. Each command shows both runs side by side, and "
         "marks the first step that differs."
     )
-    yield Commands([one.command for one in review.stories])
+    yield Commands([story.command for story in review.stories])
 
 
 def _conformance(review: Review) -> Iterator[Block]:
@@ -318,7 +318,7 @@ def _conformance(review: Review) -> Iterator[Block]:
         f"{found.changes - len(found.cases)} of the answers are different."
     )
     if found.cases:
-        rows = [(one.source or "-", one.id, one.told) for one in found.cases[:SHOWN]]
+        rows = [(case.source or "-", case.id, case.told) for case in found.cases[:SHOWN]]
         yield Table(["test", "case", f"with {label(review)}"], rows)
         if len(found.cases) > SHOWN:
             yield Text(f"And {len(found.cases) - SHOWN} more.")
@@ -337,9 +337,9 @@ def _conformance(review: Review) -> Iterator[Block]:
 def _violations(review: Review) -> Iterator[Block]:
     yield Heading("Violations inside the promise, in random scenarios")
     rows = [
-        (one.name, kind, one.pair.n, counts.both, counts.only_base, counts.only_mode)
-        for one in review.swept
-        for kind, counts in one.inside.items()
+        (scenario.name, kind, scenario.pair.n, counts.both, counts.only_base, counts.only_mode)
+        for scenario in review.swept
+        for kind, counts in scenario.inside.items()
         if counts.only_base or counts.only_mode
     ]
     if not rows:
@@ -351,7 +351,7 @@ def _violations(review: Review) -> Iterator[Block]:
         "never shows it, or if the last two columns differ so much that chance would do it in fewer than one of a "
         "hundred cases."
     )
-    every = [counts for one in review.swept for counts in one.inside.values() if counts.only_mode]
+    every = [counts for scenario in review.swept for counts in scenario.inside.values() if counts.only_mode]
     lines = [line for counts in every for line in (counts.replay, counts.explain) if line]
     if lines:
         yield Text(f"The first seed of each kind that only {label(review)} shows, replayed and explained:")
@@ -362,12 +362,12 @@ def _losses(review: Review) -> Iterator[Block]:
     yield Heading("Lost records, inside and outside the promise")
     mode, base = label(review), review.base.name
     rows = []
-    for one in review.swept:
-        for kind in one.pair.kinds:
+    for scenario in review.swept:
+        for kind in scenario.pair.kinds:
             if kind.kind in LOSSES and (kind.only_a or kind.only_b):
-                of = {one.pair.a: kind.only_a, one.pair.b: kind.only_b}
+                of = {scenario.pair.a: kind.only_a, scenario.pair.b: kind.only_b}
                 only = of[base], of[review.mode.name]
-                rows.append((one.name, kind.kind, one.pair.n, kind.both, *only, f"{kind.p:.2g}"))
+                rows.append((scenario.name, kind.kind, scenario.pair.n, kind.both, *only, f"{kind.p:.2g}"))
     if not rows:
         yield Text("On each seed, both modes lose records or neither does.")
         return
@@ -376,10 +376,10 @@ def _losses(review: Review) -> Iterator[Block]:
         "A p below 0.05 in one of many rows may be chance. In scenarios that are not listed, both modes lose records "
         "on the same seeds."
     )
-    for one in review.swept:
-        for example in one.answer.examples:
+    for scenario in review.swept:
+        for example in scenario.answer.examples:
             side = mode if example.side == review.mode.name else example.side
-            yield Text(f"{one.name}: the smallest seed on which only {side} loses records is {example.seed}:")
+            yield Text(f"{scenario.name}: the smallest seed on which only {side} loses records is {example.seed}:")
             yield Commands([line for line in (example.replay, example.show) if line])
 
 
@@ -393,22 +393,22 @@ def _upgrades(review: Review) -> Iterator[Block]:
     )
     rows = [
         (
-            one.name,
-            one.pair.n,
-            one.touched,
-            ", ".join(f"{kind}: {counts.only_mode}" for kind, counts in one.inside.items() if counts.only_mode)
+            scenario.name,
+            scenario.pair.n,
+            scenario.touched,
+            ", ".join(f"{kind}: {counts.only_mode}" for kind, counts in scenario.inside.items() if counts.only_mode)
             or "none",
-            ", ".join(f"{kind}: {counts.only_base}" for kind, counts in one.inside.items() if counts.only_base)
+            ", ".join(f"{kind}: {counts.only_base}" for kind, counts in scenario.inside.items() if counts.only_base)
             or "none",
         )
-        for one in review.moved
+        for scenario in review.moved
     ]
     yield Table(
         ["scenario", "seeds", "rules had an effect on", "only with both versions", f"only {review.base.name}"], rows
     )
-    if not any(one.touched for one in review.moved):
+    if not any(scenario.touched for scenario in review.moved):
         yield Text("The rules had no effect in any of these runs: mixed versions were not tested.")
-    lines = [counts.replay for one in review.moved for counts in one.inside.values() if counts.replay]
+    lines = [counts.replay for scenario in review.moved for counts in scenario.inside.values() if counts.replay]
     if lines:
         yield Commands([*dict.fromkeys(lines)])
 
@@ -417,14 +417,14 @@ def _liveness(review: Review) -> Iterator[Block]:
     yield Heading("Liveness")
     mode, base = review.mode.name, review.base.name
     rows: list[tuple[object, ...]] = []
-    for one in review.swept:
-        sides = one.groups[base], one.groups[mode]
+    for scenario in review.swept:
+        sides = scenario.groups[base], scenario.groups[mode]
         if any(side.stalled for side in sides):
-            rows.append((one.name, "stalled (an operator has to act)", *(side.stalled for side in sides)))
+            rows.append((scenario.name, "stalled (an operator has to act)", *(side.stalled for side in sides)))
         for kind in LIVENESS:
             counts = [sum(rate.k for rate in side.rates if rate.kind == kind) for side in sides]
             if any(counts):
-                rows.append((one.name, kind, *counts))
+                rows.append((scenario.name, kind, *counts))
     if rows:
         yield Table(["scenario", "outcome", f"runs of {base}", f"of {label(review)}"], rows)
     else:
@@ -433,7 +433,7 @@ def _liveness(review: Review) -> Iterator[Block]:
 
 def _availability(review: Review) -> Iterator[Block]:
     yield Heading("Availability")
-    rows = [_cost(review, one, cost) for one in review.swept for cost in one.costs]
+    rows = [_cost(review, scenario, cost) for scenario in review.swept for cost in scenario.costs]
     if rows:
         yield Table(["scenario", "mean over runs", f"{label(review)} - {review.base.name}, 95 % interval"], rows)
     else:
@@ -454,12 +454,12 @@ def _cost(review: Review, one: Swept, cost: Difference) -> tuple[str, str, str]:
 def _warnings(review: Review) -> Iterator[Block]:
     yield Heading("Early warnings")
     rows = []
-    for one in review.swept:
-        counts = [one.groups[mode.name].warnings for mode in (review.base, review.mode)]
+    for scenario in review.swept:
+        counts = [scenario.groups[mode.name].warnings for mode in (review.base, review.mode)]
         for kind in sorted({*counts[0], *counts[1]}):
             pair = counts[0].get(kind, 0), counts[1].get(kind, 0)
             if pair[0] != pair[1]:
-                rows.append((one.name, kind, *pair))
+                rows.append((scenario.name, kind, *pair))
     if rows:
         yield Table(["scenario", "early warning", f"runs of {review.base.name}", f"of {label(review)}"], rows)
     else:
@@ -470,10 +470,10 @@ def _tested(review: Review) -> Iterator[Block]:
     yield Heading(TESTED)
     names = [name for name, *_ in review.rules]
     every = [*review.swept, *review.moved]
-    rows = [(one.name, one.pair.n, *(one.effects[name] for name in names)) for one in every]
+    rows = [(scenario.name, scenario.pair.n, *(scenario.effects[name] for name in names)) for scenario in every]
     yield Text("Runs in which the rule decided otherwise than the base would have:")
     yield Table(["scenario", f"runs of {review.base.name}", *names], rows)
-    never = [name for name in names if not any(one.effects[name] for one in every)]
+    never = [name for name in names if not any(scenario.effects[name] for scenario in every)]
     if never:
         rest = "only the scripted scenarios above test them" if review.stories else "nothing here tests them"
         yield Text(f"Rules without an effect in random scenarios: {', '.join(never)}; {rest}.")
@@ -494,14 +494,14 @@ def _tested(review: Review) -> Iterator[Block]:
 
 def _idle(swept: Iterable[Swept]) -> list[str]:
     counts: dict[str, int] = {}
-    for one in swept:
-        for check, runs in one.checks.items():
+    for scenario in swept:
+        for check, runs in scenario.checks.items():
             counts[check] = counts.get(check, 0) + runs
     return sorted(check for check, runs in counts.items() if not runs)
 
 
 def _repeats(review: Review) -> Iterator[Block]:
     yield Heading("To repeat the sweeps")
-    yield Commands([one.command for one in [*review.swept, *review.moved]])
+    yield Commands([scenario.command for scenario in [*review.swept, *review.moved]])
     yield Text("highwater compare, triage and explain read the folders of these sweeps.")
     yield Text(f"Highwater {version()}. The review took {review.seconds:.0f} s.")

@@ -140,9 +140,11 @@ class Swept:
     def costs(self) -> list[Difference]:
         """Measures of availability that surely differ."""
         return [
-            one
-            for one in self.pair.availability
-            if one.low is not None and one.high is not None and abs(one.mean) > SURE * (one.high - one.low) / 2
+            difference
+            for difference in self.pair.availability
+            if difference.low is not None
+            and difference.high is not None
+            and abs(difference.mean) > SURE * (difference.high - difference.low) / 2
         ]
 
 
@@ -179,7 +181,7 @@ class Review:
     @property
     def seeds(self) -> int:
         """Seeds of random scenarios, without upgrades."""
-        return sum(one.pair.n for one in self.swept)
+        return sum(scenario.pair.n for scenario in self.swept)
 
     @property
     def inside(self) -> dict[str, Counts]:
@@ -189,39 +191,43 @@ class Review:
     @property
     def lost(self) -> dict[str, Counts]:
         """Kinds inside the promise that the mode shows more often, not by chance, and for a cause of its own."""
-        return {kind: one for kind, one in self.inside.items() if one.is_new}
+        return {kind: counts for kind, counts in self.inside.items() if counts.is_new}
 
     @property
     def oftener(self) -> dict[str, Counts]:
         """Kinds inside the promise that the mode shows more often, not by chance, for a cause that the base has."""
         found = {**_by_kind(self.moved), **self.inside}
-        return {kind: one for kind, one in found.items() if one.is_sure and not one.is_new}
+        return {kind: counts for kind, counts in found.items() if counts.is_sure and not counts.is_new}
 
     @property
     def broken(self) -> dict[str, Counts]:
         """`lost`, over upgrades and downgrades."""
-        return {kind: one for kind, one in _by_kind(self.moved).items() if one.is_new}
+        return {kind: counts for kind, counts in _by_kind(self.moved).items() if counts.is_new}
 
     @property
     def unproven(self) -> dict[str, Counts]:
         """Kinds that the base never shows, and the mode on so few seeds that it may be chance."""
         found = {**_by_kind(self.moved), **self.inside}
         return {
-            kind: one for kind, one in found.items() if one.only_mode and not (one.both or one.only_base or one.is_sure)
+            kind: counts
+            for kind, counts in found.items()
+            if counts.only_mode and not (counts.both or counts.only_base or counts.is_sure)
         }
 
     @property
     def saved(self) -> dict[str, Counts]:
         """Kinds inside the promise that the base shows more often, not by chance."""
         swapped = {
-            kind: Counts(one.both, one.only_mode, one.only_base) for kind, one in self.inside.items() if one.only_base
+            kind: Counts(counts.both, counts.only_mode, counts.only_base)
+            for kind, counts in self.inside.items()
+            if counts.only_base
         }
-        return {kind: one for kind, one in swapped.items() if one.is_sure}
+        return {kind: counts for kind, counts in swapped.items() if counts.is_sure}
 
     @property
     def changed(self) -> int:
         """Seeds on which the mode has another history than the base."""
-        return sum(one.changed for one in [*self.swept, *self.moved])
+        return sum(scenario.changed for scenario in [*self.swept, *self.moved])
 
     def more(self, one: Swept, cost: Difference) -> float:
         """By how much a measure is higher in the mode."""
@@ -230,12 +236,12 @@ class Review:
     @property
     def costly(self) -> list[tuple[Swept, Difference]]:
         """Measures of availability that are surely worse in the mode."""
-        return [(one, cost) for one in self.swept for cost in one.costs if self.more(one, cost) > 0]
+        return [(scenario, cost) for scenario in self.swept for cost in scenario.costs if self.more(scenario, cost) > 0]
 
     @property
     def waits(self) -> Counts:
         """Seeds on which the partition waits for an operator at the end."""
-        return summed(one.stalled for one in self.swept)
+        return summed(scenario.stalled for scenario in self.swept)
 
     @property
     def verdict(self) -> str:
@@ -261,5 +267,7 @@ class Review:
 
 
 def _by_kind(swept: Sequence[Swept]) -> dict[str, Counts]:
-    kinds = Counter(kind for one in swept for kind in one.inside)
-    return {kind: summed(one.inside[kind] for one in swept if kind in one.inside) for kind in sorted(kinds)}
+    kinds = Counter(kind for scenario in swept for kind in scenario.inside)
+    return {
+        kind: summed(scenario.inside[kind] for scenario in swept if kind in scenario.inside) for kind in sorted(kinds)
+    }

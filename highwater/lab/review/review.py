@@ -100,7 +100,7 @@ def review(
         found.conformance = conformance.changed(base, mode)
     else:
         found.conformance = "Kafka's own tests were not asked for"
-    drawn = [Run(one, (base, mode)) for one in fitting]
+    drawn = [Run(scenario, (base, mode)) for scenario in fitting]
 
     def sweep(one: Run, number: int, into: list[Swept]) -> None:
         name = one.scenario.name
@@ -156,15 +156,15 @@ def _drawn(base: Mode, chosen: Sequence[str], claim_kind: str) -> list[Scenario]
     """The random scenarios that run; raises InputError if one of those chosen, or the kind, is not known."""
     if claim_kind and claim_kind not in FINDINGS:
         raise InputError(f"{claim_kind!r} is no kind of violation or warning{did_you_mean(claim_kind, FINDINGS)}")
-    fitting = [one for one in _fitting(base) if one.faults is not None]
-    names = [one.name for one in fitting]
+    fitting = [scenario for scenario in _fitting(base) if scenario.faults is not None]
+    names = [scenario.name for scenario in fitting]
     if wrong := next((name for name in chosen if name not in names), ""):
         if paths.is_path(wrong):
             raise InputError(
                 f"--scenarios {wrong}: names of scenarios are needed, not files{did_you_mean(wrong, names)}"
             )
         raise InputError(f"{wrong} is no random scenario that {base.name} can run{did_you_mean(wrong, names)}")
-    return [one for one in fitting if one.name in chosen or not chosen]
+    return [scenario for scenario in fitting if scenario.name in chosen or not chosen]
 
 
 def _fitting(base: Mode) -> Iterator[Scenario]:

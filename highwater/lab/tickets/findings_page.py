@@ -29,15 +29,19 @@ and [tickets](../tickets/index.md) have the steps for Kafka's developers.
 
 def findings_page() -> str:
     """The page, as Markdown."""
-    return "\n".join([_HEAD, *_overview(), *(line for one in all_findings().values() for line in _section(one))]) + "\n"
+    return (
+        "\n".join([_HEAD, *_overview(), *(line for finding in all_findings().values() for line in _section(finding))])
+        + "\n"
+    )
 
 
 def findings_of(mode: str) -> str:
     """The findings that scenarios show in a mode, as a section of its page; empty if there are none."""
-    found = [one for one in all_findings().values() if one.expect.get(mode, "").startswith("violates")]
+    found = [finding for finding in all_findings().values() if finding.expect.get(mode, "").startswith("violates")]
     rows = (
-        f"| [`{one.name}`](../../reference/findings.md#{one.name}) | {prose(one.title)} | `{one.repair[0]}` |"
-        for one in found
+        f"| [`{finding.name}`](../../reference/findings.md#{finding.name}) | {prose(finding.title)} "
+        f"| `{finding.repair[0]}` |"
+        for finding in found
     )
     head = ("## Findings", "", "| scenario | what happens | rule |", "|---|---|---|")
     return "\n".join(["", *head, *rows, ""]) if found else ""
@@ -46,14 +50,16 @@ def findings_of(mode: str) -> str:
 def concerned() -> Iterator[str]:
     """Whether a reader is concerned, as a table for FINDINGS.md: a row for each finding."""
     yield from ("| finding | releases | feature | what triggers it | what avoids it |", "|---|---|---|---|---|")
-    for one in all_findings().values():
-        if one.table.number is not None:
-            releases, feature = _concerned(one)
-            about = one.table.trigger, one.table.avoid.replace("kafka-topics.sh --describe ", "")
+    for finding in all_findings().values():
+        if finding.table.number is not None:
+            releases, feature = _concerned(finding)
+            about = finding.table.trigger, finding.table.avoid.replace("kafka-topics.sh --describe ", "")
             loses = (
-                "" if set(one.table.kinds) & {"committed-loss", "exposed-loss"} else " (loses no acknowledged record)"
+                ""
+                if set(finding.table.kinds) & {"committed-loss", "exposed-loss"}
+                else " (loses no acknowledged record)"
             )
-            yield f"| `{one.name}`{loses} | {releases} | {feature} | {' | '.join(map(prose, about))} |"
+            yield f"| `{finding.name}`{loses} | {releases} | {feature} | {' | '.join(map(prose, about))} |"
 
 
 def _concerned(one: KnownFinding) -> tuple[str, str]:
@@ -76,18 +82,21 @@ def _named(modes: Iterable[Mode]) -> list[str]:
 
 def _overview() -> Iterator[str]:
     yield from ("| scenario | what happens | on | not on |", "|---|---|---|---|")
-    for one in all_findings().values():
-        shown, kept = _releases(one.name)
-        yield f"| [`{one.name}`](#{one.name}) | {prose(one.title)} | {', '.join(shown)} | {', '.join(kept)} |"
+    for finding in all_findings().values():
+        shown, kept = _releases(finding.name)
+        title = f"[`{finding.name}`](#{finding.name}) | {prose(finding.title)}"
+        yield f"| {title} | {', '.join(shown)} | {', '.join(kept)} |"
     yield ""
 
 
 def _releases(name: str) -> tuple[list[str], list[str]]:
     """The releases on which recorded runs on brokers failed as simulated, and the others."""
     scenario = load(name)
-    agreed = [one for one in tried_on(scenario) if one.agreed] if is_tried(scenario) else []
-    others = [f"{one.release}{' (outside the promise)' if one.outside else ''}" for one in agreed if not one.fails]
-    return [one.release for one in agreed if one.fails], others
+    agreed = [trial for trial in tried_on(scenario) if trial.agreed] if is_tried(scenario) else []
+    others = [
+        f"{trial.release}{' (outside the promise)' if trial.outside else ''}" for trial in agreed if not trial.fails
+    ]
+    return [trial.release for trial in agreed if trial.fails], others
 
 
 def _section(one: KnownFinding) -> Iterator[str]:

@@ -66,8 +66,8 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
     yield from ("", "## Affected releases", "")
     yield "Brokers of each release went through these steps, and agreed with the simulation in as many runs as stated."
     yield from ("", "| Kafka | runs that agreed | outcome | last run |", "|---|---|---|---|")
-    for one in story.tried:
-        yield f"| {one.release} | {one.agreed} of {one.runs} | {_outcome(one)} | {one.day} |"
+    for trial in story.tried:
+        yield f"| {trial.release} | {trial.agreed} of {trial.runs} | {_outcome(trial)} | {trial.day} |"
     yield from ("", "## Configuration", "")
     plane = "KRaft, one controller" if story.mode.rules.control_plane == "kraft" else "ZooKeeper"
     elr = f", {ELR_FEATURE}={story.result.settings[ELR_FEATURE]}" if story.mode.rules.elr == "on" else ""
@@ -83,10 +83,10 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
         if any(line.do == do for line in story.lines):
             yield from ("", " ".join(notes if has_script else notes[:1]))
     yield from ("", "## Expected", "")
-    expected = dict.fromkeys(one["kind"] for one in story.result.violations)
+    expected = dict.fromkeys(violation["kind"] for violation in story.result.violations)
     yield from (f"- {_EXPECTED.get(kind, kind)}" for kind in expected)
     yield from ("", "## Actual", "")
-    yield from (f"- {_violated(story, one)}" for one in story.result.violations)
+    yield from (f"- {_violated(story, violation)}" for violation in story.result.violations)
     yield from ("", "## Transcripts", "")
     yield from _transcripts(story, confirmed)
     yield from ("", "## What decides in Kafka's code", "")

@@ -191,8 +191,8 @@ class _Writer:
         """Kill the brokers, and cut from their logs what the simulation loses."""
         brokers = list(params["brokers"])
         first = next(iter(self._story.batches))
-        self._emptied.update(one for one in brokers if self._story.lost_from(one, self._now_us) == first)
-        ends = " ".join(quote(f"{one}:{self._story.lost_from(one, self._now_us)}") for one in brokers)
+        self._emptied.update(broker for broker in brokers if self._story.lost_from(broker, self._now_us) == first)
+        ends = " ".join(quote(f"{broker}:{self._story.lost_from(broker, self._now_us)}") for broker in brokers)
         ids = " ".join(map(str, brokers))
         return [f'note "brokers {ids} lose power, and what they have not flushed"', f"lose_power {ends}"]
 

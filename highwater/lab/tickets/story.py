@@ -138,7 +138,7 @@ def tell(word: str) -> Story:
     if scenario.drawn or not scenario.script:
         raise InputError(f"{scenario.name} has no script: a ticket needs a story (see 'highwater shrink')")
     tried = tried_on(scenario)
-    failing = [one for one in tried if one.fails and one.agreed]
+    failing = [trial for trial in tried if trial.fails and trial.agreed]
     if not failing:
         raise InputError(f"{scenario.name}: no recorded release of Kafka fails in it")
     newest = failing[-1]
@@ -187,8 +187,8 @@ def _recorded(name: str, scenario_hash: str) -> dict[str, list[Any]]:
 def _tried(scenario: Scenario, release: str, agreed: int, runs: int, day: str) -> Tried:
     mode, _ = mode_of(Release(release, ()))
     violations = run(scenario, mode, 0, {}).violations
-    inside = dict.fromkeys(one["kind"] for one in violations if one["inside"])
-    outside = dict.fromkeys(one["kind"] for one in violations if not one["inside"])
+    inside = dict.fromkeys(violation["kind"] for violation in violations if violation["inside"])
+    outside = dict.fromkeys(violation["kind"] for violation in violations if not violation["inside"])
     return Tried(release, mode, tuple(inside), tuple(outside), agreed, runs, day)
 
 

@@ -85,8 +85,8 @@ _ALIVE: Final = ("isr_eligibility", "alive")
 _EPOCH_MISSED: Final = ("fetcher_restart", "epoch-missed")
 
 REPAIRED: Final[dict[str, Bug]] = {
-    one.name: one
-    for one in (
+    bug.name: bug
+    for bug in (
         _historical("hw-truncation", "hw", _LOSS, _LEADER_EPOCHS, "power", settings=_THREE_REPLICAS),
         _historical("hw-truncation-divergence", "hw", _DIVERGENCE, _LEADER_EPOCHS, "power"),
         _historical(
@@ -134,5 +134,5 @@ REPAIRED: Final[dict[str, Bug]] = {
 @cache
 def bugs() -> dict[str, Bug]:
     """Name -> bug."""
-    found = {one.name: one for one in map(_found, recognised().values()) if one is not None}
+    found = {bug.name: bug for bug in map(_found, recognised().values()) if bug is not None}
     return {**REPAIRED, **found}

@@ -45,12 +45,12 @@ class Census:
 
 def modes() -> list[str]:
     """Modes in which mutants are hunted."""
-    return list(dict.fromkeys(one.mode for one in MUTANTS.values()))
+    return list(dict.fromkeys(mutant.mode for mutant in MUTANTS.values()))
 
 
 def scenarios() -> list[str]:
     """Scenarios in which mutants are hunted."""
-    return list(dict.fromkeys(one.scenario for one in MUTANTS.values()))
+    return list(dict.fromkeys(mutant.scenario for mutant in MUTANTS.values()))
 
 
 def census(names: Sequence[str], seeds: range, runner: Runner, record: Record | None = None) -> Iterator[Census]:

@@ -35,7 +35,7 @@ def cures(finding: KnownFinding, case: Case, symptom: Symptom, trials: Trials) -
     if symptom.kind not in table.kinds:
         return False
     cured = (_cures_alone(case, symptom, trials, one) for one in (finding.repair, *pairs(table.also_by)))
-    return all(cured) and not any(_cures_alone(case, symptom, trials, one) for one in pairs(table.not_by))
+    return all(cured) and not any(_cures_alone(case, symptom, trials, pair) for pair in pairs(table.not_by))
 
 
 def _cures_alone(case: Case, symptom: Symptom, trials: Trials, repair: Repair) -> bool:
@@ -51,7 +51,7 @@ def known(hidden: Iterable[str] = ()) -> tuple[KnownFinding, ...]:
     hidden, found = frozenset(hidden), recognised()
     if wrong := next((name for name in sorted(hidden) if name not in found), ""):
         raise InputError(f"--hide {wrong}: no known finding has this name{did_you_mean(wrong, found)}")
-    return tuple(one for one in found.values() if one.name not in hidden)
+    return tuple(finding for finding in found.values() if finding.name not in hidden)
 
 
 def recognise(
@@ -60,7 +60,7 @@ def recognise(
     """The name of the known finding that a failed run shows; empty: none."""
     kinds = list(faults)
     return next(
-        (one.name for one in findings if has_needed(one, kinds) and cures(one, case, symptom, trials)),
+        (finding.name for finding in findings if has_needed(finding, kinds) and cures(finding, case, symptom, trials)),
         "",
     )
 

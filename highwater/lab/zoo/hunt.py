@@ -87,7 +87,7 @@ class Hunt:
 
     def to_json(self) -> dict[str, Any]:
         """All but the target."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "target"}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "target"}
 
     @classmethod
     def of_json(cls, target: Target, found: Mapping[str, Any]) -> Hunt:

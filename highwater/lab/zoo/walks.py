@@ -136,11 +136,11 @@ WALKS: Final[dict[str, Walks]] = {
 def all_walks() -> dict[str, Walks]:
     """Mutant or bug -> where walks hunt it."""
     found = {}
-    for one in recognised().values():
-        table = one.table
+    for finding in recognised().values():
+        table = finding.table
         if table.walks is not None and table.hunt is not None:
-            rule, _ = one.repair
+            rule, _ = finding.repair
             wrong = (rule, mode_named(table.hunt.mode).rules.as_dict()[rule])
             bounds = tuple(table.walks.bounds.items())
-            found[one.name] = Walks(table.walks.mode, (wrong,), bounds, table.walks.strict)
+            found[finding.name] = Walks(table.walks.mode, (wrong,), bounds, table.walks.strict)
     return {**WALKS, **found}

@@ -485,7 +485,7 @@ class ReplicationControlManager:
     def _directories_of(self, replicas: Iterable[int]) -> dict[int, int]:
         """Log directories of new replicas other than `FIRST_DIRECTORY`. Kafka: ClusterControlManager#defaultDir."""
         brokers = self.image.brokers
-        found = {one: brokers[one].default_directory for one in replicas}
+        found = {replica: brokers[replica].default_directory for replica in replicas}
         return {one: directory for one, directory in found.items() if directory != FIRST_DIRECTORY}
 
     # Unclean recovery.
@@ -610,7 +610,7 @@ class ReplicationControlManager:
         before, after = change.state, change.build()
         if after is not None:
             if after.replicas != before.replicas:
-                added = self._directories_of([one for one in after.replicas if one not in before.replicas])
+                added = self._directories_of([replica for replica in after.replicas if replica not in before.replicas])
                 kept = {broker: place for broker, place in after.directories.items() if broker in after.replicas}
                 after.directories = {**kept, **added}
             records.append(after)

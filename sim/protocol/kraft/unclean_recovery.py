@@ -231,7 +231,11 @@ class UncleanRecovery:
     def _valid_answers(self, recovery: Recovery, state: PartitionRegistration) -> dict[int, GetReplicaLogInfoResponse]:
         """The responses that count, in order of the replicas."""
         answers = recovery.answers
-        return {one: answers[one] for one in state.replicas if one in answers and self._is_valid(answers[one], state)}
+        return {
+            replica: answers[replica]
+            for replica in state.replicas
+            if replica in answers and self._is_valid(answers[replica], state)
+        }
 
     def _advance(self, recovery: Recovery, state: PartitionRegistration) -> None:
         """Ask replicas not asked yet; elect if there are enough responses."""

@@ -123,4 +123,4 @@ def truncation(
 
 def _followers(leader: Partition) -> tuple[Follower, ...]:
     states = leader.followers.states.values()
-    return tuple([Follower(one.broker, one.leo, one.in_isr, one.in_maximal_isr) for one in states])
+    return tuple([Follower(state.broker, state.leo, state.in_isr, state.in_maximal_isr) for state in states])

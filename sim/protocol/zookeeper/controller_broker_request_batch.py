@@ -22,7 +22,9 @@ class ControllerBrokerRequestBatch:
     def send_to_replicas(self, names: Iterable[str], *, besides: int = 0) -> None:
         """`send_states` to all live replicas of partitions but one broker."""
         context = self._context
-        self.send_states({name: [one for one in context.replicas(name) if one != besides] for name in names})
+        self.send_states(
+            {name: [replica for replica in context.replicas(name) if replica != besides] for name in names}
+        )
 
     def send_states(self, replicas: Mapping[str, Sequence[int]], *, update: bool = True) -> None:
         """Send LeaderAndIsr of partitions to some of their replicas, then UpdateMetadata to all brokers.

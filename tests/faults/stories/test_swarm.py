@@ -60,8 +60,8 @@ def styled(style: str, **percents: int) -> list[tuple[int, tuple[Fault, ...]]]:
     for seed in range(300):
         mix = mixed(tuple(KINDS), (3, 3), **percents)
         streams = Streams(seed)
-        incidents = [one for one in draw_incidents(streams, mix, WINDOW_US) if one.style == style][:1]
-        found += [(one.at_us, draw_plan(streams, within(mix), [one]).faults) for one in incidents]
+        incidents = [incident for incident in draw_incidents(streams, mix, WINDOW_US) if incident.style == style][:1]
+        found += [(incident.at_us, draw_plan(streams, within(mix), [incident]).faults) for incident in incidents]
     return found
 
 
@@ -223,7 +223,7 @@ def test_a_fault_is_drawn_from_a_stream_of_its_own() -> None:
     differing = 0
     for seed in range(20):
         plain, disturbed = draw(seed, mix).faults, draw(seed, mix, Disturbed).faults
-        assert sum(one in disturbed for one in plain) >= 5
+        assert sum(fault in disturbed for fault in plain) >= 5
         differing += plain != disturbed
     assert differing > 15
 

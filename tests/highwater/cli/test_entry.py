@@ -66,7 +66,7 @@ def test_no_memory_is_one_line(tmp_path: Path) -> None:
     codes = []
     for kib in (24_000, 30_000, 36_000):
         tries = (limited(kib, *words) for _ in range(4))
-        done = next(one for one in tries if one.returncode != -signal.SIGSEGV)
+        done = next(process for process in tries if process.returncode != -signal.SIGSEGV)
         codes.append(done.returncode)
         if done.returncode == 69:
             assert done.stderr == "highwater: out of memory: the system gives this process no more\n"

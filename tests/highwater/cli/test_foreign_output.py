@@ -80,9 +80,9 @@ HARMLESS = [path for path in TEMPTING if path.startswith(("thesis", "notes", "re
 
 def options(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
     """Options of a command and its subcommands whose value is a file or folder."""
-    for one in command.params:
-        if isinstance(one, click.Option) and one.metavar in PATHS:
-            yield name, max(one.opts, key=len)
+    for param in command.params:
+        if isinstance(param, click.Option) and param.metavar in PATHS:
+            yield name, max(param.opts, key=len)
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             yield from options(inner, name)

@@ -56,7 +56,7 @@ def test_rates_count_runs_by_kind_and_promise() -> None:
 def test_runs_inside_by_damage_are_known_of_modes_with_elr_only() -> None:
     rows = [run("elr", seed, inside_unclean=int(seed < 1), inside_lossy=int(seed < 2)) for seed in range(3)]
     (power,) = compared(*rows, run("elr", 3, verdict="error"), run("hw", 0))
-    assert [(one.name, one.inside_unclean, one.inside_lossy) for one in power.groups] == [
+    assert [(group.name, group.inside_unclean, group.inside_lossy) for group in power.groups] == [
         ("elr", 1, 2),
         ("hw", None, None),
     ]
@@ -159,10 +159,12 @@ def test_modes_are_compared_at_each_point_of_a_grid() -> None:
         for flush in (NEVER, 1)
     ]
     found = compared(*rows, grid=GRID)
-    assert [one.fixed for one in found] == [{LEAST: least, FLUSH: flush} for least in (2, 1) for flush in (1, NEVER)]
-    assert [[group.name for group in one.groups] for one in found] == [["hw", "kip101"]] * 4
-    assert [one.pairs[0].n for one in found] == [3] * 4
-    assert [one.groups[0].rates[0].k for one in found] == [0, 0, 3, 3]
+    assert [comparison.fixed for comparison in found] == [
+        {LEAST: least, FLUSH: flush} for least in (2, 1) for flush in (1, NEVER)
+    ]
+    assert [[group.name for group in comparison.groups] for comparison in found] == [["hw", "kip101"]] * 4
+    assert [comparison.pairs[0].n for comparison in found] == [3] * 4
+    assert [comparison.groups[0].rates[0].k for comparison in found] == [0, 0, 3, 3]
 
 
 def test_the_values_of_a_setting_are_compared_on_the_same_seeds() -> None:
@@ -197,7 +199,7 @@ def test_availability_is_paired() -> None:
     (power,) = compared(*rows, run("hw", 3, hw_wait_ms=999, verdict="error"), run("kip101", 4, hw_wait_ms=10))
     level = {one.measure: one for one in power.groups[0].availability}["hw_wait_ms"]
     assert (level.mean, level.median, level.highest) == (70, 10, 200)
-    found = {one.measure: one for one in power.pairs[0].availability}
+    found = {difference.measure: difference for difference in power.pairs[0].availability}
     assert list(found) == list(AVAILABILITY)
     wait = found["hw_wait_ms"]
     assert (wait.mean_a, wait.mean_b, wait.mean) == (70, 10, 60)

@@ -48,13 +48,13 @@ def test_the_answer_counts_common_seeds(folders: tuple[Path, Path]) -> None:
     (answer,) = paired.of_stores([Store(folder) for folder in folders])
     hw, kip320 = losses("hw", range(60, 85)), losses("kip320", range(60, 85))
     (pair,) = answer.comparison.pairs
-    found = next(one for one in pair.kinds if one.kind == KIND)
+    found = next(kind for kind in pair.kinds if kind.kind == KIND)
     assert (pair.a, pair.b, pair.n) == ("hw", "kip320", 25)
     assert (found.both, found.only_a, found.only_b) == (len(hw & kip320), len(hw - kip320), len(kip320 - hw))
     assert answer.said.startswith("power: on 25 common seeds, hw loses records acknowledged with acks=all in ")
     assert f"only hw: {len(hw - kip320)}, only kip320: {len(kip320 - hw)} (p = " in answer.said
     smallest = {"hw": min(hw - kip320, default=-1), "kip320": min(kip320 - hw, default=-1)}
-    assert {one.side: one.seed for one in answer.examples} == {
+    assert {example.side: example.seed for example in answer.examples} == {
         side: seed for side, seed in smallest.items() if seed >= 0
     }
     assert answer.examples
@@ -62,22 +62,22 @@ def test_the_answer_counts_common_seeds(folders: tuple[Path, Path]) -> None:
 
 def test_an_example_has_its_commands(folders: tuple[Path, Path]) -> None:
     (answer,) = paired.of_stores([Store(folder) for folder in folders])
-    for one in answer.examples:
-        other = {"hw": "kip320", "kip320": "hw"}[one.side]
-        digest = run_row(load("power"), mode(one.side), one.seed)["digest"]
-        run = f"power --mode {one.side} --seed {one.seed}"
-        assert one.replay == f"highwater replay {run} --expect-digest {digest}"
-        assert one.show == f"highwater show {run} --against {other}"
+    for example in answer.examples:
+        other = {"hw": "kip320", "kip320": "hw"}[example.side]
+        digest = run_row(load("power"), mode(example.side), example.seed)["digest"]
+        run = f"power --mode {example.side} --seed {example.seed}"
+        assert example.replay == f"highwater replay {run} --expect-digest {digest}"
+        assert example.show == f"highwater show {run} --against {other}"
 
 
 def test_rules_that_differ_are_named(tmp_path: Path, folders: tuple[Path, Path]) -> None:
     mine = sweep(tmp_path / "mine", "hw", seeds=(55, 75), rules={"follower_truncation": "leader-epoch"})
     (answer,) = paired.of_stores([Store(folders[0]), Store(mine)])
     assert answer.differs == ("Rules that differ (hw, mine): follower_truncation (high-watermark, leader-epoch)",)
-    for one in answer.examples:
-        against = {"hw": "follower_truncation=leader-epoch"}.get(one.side)
-        assert against is None or shlex.split(one.show)[-2:] == ["--against", against]
-        assert one.side == "hw" or "highwater replay power --mode hw" in one.show
+    for example in answer.examples:
+        against = {"hw": "follower_truncation=leader-epoch"}.get(example.side)
+        assert against is None or shlex.split(example.show)[-2:] == ["--against", against]
+        assert example.side == "hw" or "highwater replay power --mode hw" in example.show
 
 
 def test_what_cannot_be_paired_is_refused(tmp_path: Path, folders: tuple[Path, Path]) -> None:

@@ -74,7 +74,7 @@ def test_the_interval_of_a_mean_difference_is_that_of_its_formula(size: int, lar
     numbers = random.Random(size * largest)
     differences = [0, 1] + [numbers.choice((0, numbers.randint(-largest, largest))) for _ in range(size - 2)]
     # Whole numbers until the end.
-    scatter = size * sum(one * one for one in differences) - sum(differences) ** 2
+    scatter = size * sum(difference * difference for difference in differences) - sum(differences) ** 2
     half = float(t.ppf(0.975, size - 1)) * sqrt(scatter / (size - 1)) / size
     mean, low, high = statistics.mean_difference(differences)
     assert low is not None

@@ -68,7 +68,7 @@ class Comparison:
         resumes = self._resumed.get(number) == step["t"]  # What was held back is handled before it counts as going on.
         assert resumes or (state.pauses[number] > 0) == process.frozen, (number, step)
         directories = self.cluster.machines.directories[number].all
-        stalls = any(one.stalled_us >= 0 and self.name in one.storages for one in directories)
+        stalls = any(directory.stalled_us >= 0 and self.name in directory.storages for directory in directories)
         assert (state.stalls[number] > 0) == (stalls or process.disk_stalled_us is not None), (number, step)
 
 

@@ -31,7 +31,7 @@ def test_an_observed_run_is_the_run() -> None:
     observed = seen(*LOSES)
     plain = run(load(LOSES[0]), *LOSES[1:], trace=True)
     assert observed.result.row == plain.row
-    assert observed.result.trace == plain.trace == [one.step for one in observed.observations]
+    assert observed.result.trace == plain.trace == [observation.step for observation in observed.observations]
 
 
 def test_a_loss_comes_from_what_befell_its_record() -> None:
@@ -51,8 +51,8 @@ def test_causes_come_before() -> None:
     observed = seen(*LOSES)
     order = {number: place for place, number in enumerate(observed.causes)}
     assert all(order[before] < order[number] for number, many in observed.causes.items() for before in many)
-    sent = [one for one in observed.messages if not one.lost and one.sent_in >= 0]
-    assert all(one.sent_in in observed.causes[one.call] for one in sent)
+    sent = [message for message in observed.messages if not message.lost and message.sent_in >= 0]
+    assert all(message.sent_in in observed.causes[message.call] for message in sent)
 
 
 def test_all_before_is_reached_through_any_cause() -> None:

@@ -44,7 +44,7 @@ def test_watching_changes_nothing(scenario: str, mode: str, seed: int) -> None:
     unwatched = run(selection.scenario(scenario, {}, strict=False), mode_named(mode), seed, trace=True)
     seen = observed(scenario, mode, seed)
     assert seen.result.row == unwatched.row
-    assert [one.step for one in seen.observations] == unwatched.trace
+    assert [observation.step for observation in seen.observations] == unwatched.trace
 
 
 def test_what_a_pause_or_a_stalled_disk_holds_back_is_watched_as_well() -> None:
@@ -52,7 +52,7 @@ def test_what_a_pause_or_a_stalled_disk_holds_back_is_watched_as_well() -> None:
     for seed in range(12):
         seen = observe(scenario, mode_named("elr"), seed, {})
         assert seen.result.row == run(scenario, mode_named("elr"), seed).row
-        names |= {one.step["step"] for one in seen.observations}
+        names |= {observation.step["step"] for observation in seen.observations}
     assert {steps.PAUSE.name, steps.DISK_STALLED.name} <= names
 
 
@@ -69,8 +69,12 @@ def test_messages_are_sent_before_they_arrive() -> None:
 
 def test_a_follower_appends_in_the_call_of_a_fetch_reply() -> None:
     names = {message.call: message.name for message in observed().messages}
-    appends = [one for one in observed().observations if one.step["step"] == "append" and one.step["record"] == 7]
-    assert [names[one.call] for one in appends] == ["Produce", "Fetch response", "Fetch response"]
+    appends = [
+        observation
+        for observation in observed().observations
+        if observation.step["step"] == "append" and observation.step["record"] == 7
+    ]
+    assert [names[append.call] for append in appends] == ["Produce", "Fetch response", "Fetch response"]
 
 
 def test_what_is_shown_unasked_is_of_the_lost_record() -> None:
@@ -100,7 +104,7 @@ def test_of_many_lost_records_the_first_is_drawn() -> None:
 
 def _links() -> int:
     """Steps of links that share a row with the one before."""
-    taken = [(one.step["step"], one.at_us) for one in observed().observations]
+    taken = [(observation.step["step"], observation.at_us) for observation in observed().observations]
     return sum(one == other for one, other in pairwise(taken) if one[0] in ("cut", "heal"))
 
 
@@ -139,7 +143,7 @@ def test_what_no_digest_holds_is_drawn(run_of: tuple[str, str, int], kind: steps
 
 def test_bands_follow_elections_and_the_isr() -> None:
     leaders = [(band.node, band.epoch) for band in drawn().bands if band.kind == "leader"]
-    elected = [one.step for one in observed().observations if one.step["step"] == "elected"]
+    elected = [observation.step for observation in observed().observations if observation.step["step"] == "elected"]
     assert leaders == [(step["broker"], step["leader_epoch"]) for step in elected]
     at_us = 150_000_000
     isr = {

@@ -41,7 +41,7 @@ def test_every_bug_has_its_plan() -> None:
 def test_the_repair_keeps_the_data(bug: Bug) -> None:
     case, symptom = case_of(bug), Symptom(bug.kind, bug.inside)
     assert symptom.shown_by(case.row())
-    assert bug.repair in [one.change for one in remedies(case, symptom, Trials()) if one.keeps]
+    assert bug.repair in [remedy.change for remedy in remedies(case, symptom, Trials()) if remedy.keeps]
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
@@ -74,7 +74,7 @@ def test_the_story_says_how_in_words_that_the_trace_bears_out(bug: Bug) -> None:
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_every_message_has_a_name_and_can_be_told(bug: Bug) -> None:
     sent = _NecessitySearch(case_of(bug), Symptom(bug.kind, bug.inside), Trials())._sent()
-    assert all(messages.name_of(one.message) for one in sent)
-    offsets = [messages.about(one.message) for one in sent if isinstance(one.message, FetchRequest)]
+    assert all(messages.name_of(message.message) for message in sent)
+    offsets = [messages.about(message.message) for message in sent if isinstance(message.message, FetchRequest)]
     assert offsets
     assert all("offset" in about for about in offsets)

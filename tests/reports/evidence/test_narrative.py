@@ -32,7 +32,7 @@ WORDS: Final = {
 
 
 def texts(scenario: str, mode: str, *, most: int | None = None) -> list[str]:
-    return [one.text for one in told(scenario, mode, most=most)]
+    return [sentence.text for sentence in told(scenario, mode, most=most)]
 
 
 def told(scenario: str, mode: str, seed: int = 0, kind: str = "", *, most: int | None = None) -> list[Sentence]:
@@ -85,11 +85,11 @@ def test_a_long_run_has_a_short_story_that_ends_with_the_violation(mode: str, se
     assert len(story) == narrative.SENTENCES < len(whole)
     assert set(story) <= set(whole)
     kind = run(load("chaos"), mode, seed).violations[0]["kind"]
-    assert sum(one.text.endswith(f" ({kind}).") for one in story) == 1
+    assert sum(sentence.text.endswith(f" ({kind}).") for sentence in story) == 1
 
 
 def test_what_comes_again_and_again_is_told_once() -> None:
-    found = [one.text for one in told("chaos", "hw", 11, "committed-loss")]
+    found = [sentence.text for sentence in told("chaos", "hw", 11, "committed-loss")]
     halts = [text for text in found if text.startswith("Broker 1 halts by itself")]
     assert len(halts) == 1
     assert re.search(r"\(And \d+ times more, until [0-9.]+ s\.\)$", halts[0])
@@ -112,7 +112,7 @@ def test_who_is_said_to_lead_and_append_leads(scenario: str, mode: str, seed: in
 
 
 def test_a_record_is_held_by_who_has_it_where_it_was_acknowledged() -> None:
-    found = [one.text for one in told("chaos", "kraft", 1161, "committed-loss")]
+    found = [sentence.text for sentence in told("chaos", "kraft", 1161, "committed-loss")]
     acked = next(text for text in found if text.startswith("The producer gets an ack for record 0 at offset 1 "))
     assert "; brokers 2, 3 have it " in acked  # Broker 1 has it at offset 0.
 
@@ -122,7 +122,7 @@ def test_what_only_validates_is_left_out() -> None:
 
 
 def test_power_takes_what_was_not_flushed() -> None:
-    found = [one.text for one in told("sessions", "kip320", 50_090)]
+    found = [sentence.text for sentence in told("sessions", "kip320", 50_090)]
     assert any(
         re.search(r"loses power; .*record \d+.* had not been flushed to disk, and (is|are) gone\.", text)
         for text in found
@@ -147,19 +147,19 @@ def test_joining_without_acknowledged_records_is_told_with_its_rule() -> None:
 
 
 def test_reassignments_are_told_from_their_beginning_to_their_end() -> None:
-    zookeeper = [one.text for one in told("reassignments", "kip320", 310)]
+    zookeeper = [sentence.text for sentence in told("reassignments", "kip320", 310)]
     ends = [
         "The reassignment to [1, 3] completes; the replicas are [1, 3].",
         "The reassignment to [1, 2] begins; the replicas are [1, 3].",
         "The reassignment to [1, 2] completes; the replicas are [1, 2].",
     ]
     assert [text for text in zookeeper if text in ends] == ends
-    kraft = [one.text for one in told("reassignments", "kraft", 0)]
+    kraft = [sentence.text for sentence in told("reassignments", "kraft", 0)]
     assert sum(text.startswith("The reassignment to ") and " is cancelled; " in text for text in kraft) == 1
 
 
 def test_deleted_records_and_refused_ones_are_told() -> None:
-    deleted = [one.text for one in told("stale-log-start", "kraft")]
+    deleted = [sentence.text for sentence in told("stale-log-start", "kraft")]
     assert "Broker 2 deletes 3 records below offset 3 (DeleteRecords or retention)." in deleted
     step = {"t": 1, "step": "refused", "record": 3, "count": 2, "error": "NOT_ENOUGH_REPLICAS"}
     assert sentences.sentence(step) == "The producer receives NOT_ENOUGH_REPLICAS for records 3 to 4."
@@ -175,7 +175,7 @@ def test_metadata_that_comes_late_and_links_that_change_both_ways_are_told() -> 
 
 
 def test_a_run_that_keeps_all_records_is_told_by_its_faults() -> None:
-    found = [one.text for one in told("chaos", "kip320", 3, most=narrative.SENTENCES)]
+    found = [sentence.text for sentence in told("chaos", "kip320", 3, most=narrative.SENTENCES)]
     assert found[0] == "The disk of broker 1 is replaced by an empty one; its log was empty."
     assert not any(text.startswith("The producer gets an ack") for text in found)
 
@@ -209,9 +209,13 @@ def test_faults_of_which_no_step_tells_are_told(name: str, kind: str, text: str)
         struck = [fault for fault in result.faults if fault["kind"] == kind and fault["effective"]]
         story = narrative.story(result, most=None)
         for fault in struck:
-            if story[0].at_us <= fault["at_us"] <= min([one["at_us"] for one in result.violations], default=1 << 62):
+            if (
+                story[0].at_us
+                <= fault["at_us"]
+                <= min([violation["at_us"] for violation in result.violations], default=1 << 62)
+            ):
                 said = text.format(target=fault["targets"][-1], **fault)
-                assert any(one.at_us == fault["at_us"] and one.text.startswith(said) for one in story)
+                assert any(sentence.at_us == fault["at_us"] and sentence.text.startswith(said) for sentence in story)
                 return
     raise AssertionError("no run has such a fault")
 
@@ -220,6 +224,6 @@ def test_a_fault_is_shown_with_what_it_asks_for() -> None:
     result = run(load("reassignments"), "elr-4.3", 3, trace=True)
     asked = [fault for fault in result.faults if fault["kind"] == "reassignment"]
     assert asked
-    told = [one.text for one in narrative.story(result, most=None)]
+    told = [sentence.text for sentence in narrative.story(result, most=None)]
     for fault in asked:
         assert any(f"The reassignment to {fault['replicas']} begins" in text for text in told) or not fault["effective"]

@@ -126,7 +126,7 @@ def test_a_report_examines_as_many_as_its_time_allows(swept: Path, monkeypatch: 
 def test_a_sample_has_equal_parts_of_each_kind() -> None:
     found = [replace(failure(seed), kind="no-progress" if seed % 50 else "committed-loss") for seed in range(400)]
     counts = [Counter(one.kind for one in sample(found, most)) for most in (8, 12, 40)]
-    assert [(one["committed-loss"], one["no-progress"]) for one in counts] == [(4, 4), (6, 6), (8, 32)]
+    assert [(count["committed-loss"], count["no-progress"]) for count in counts] == [(4, 4), (6, 6), (8, 32)]
 
 
 def test_shares_are_those_of_all_failures() -> None:

@@ -46,7 +46,7 @@ def test_at_each_row_the_state_is_that_of_the_history(scenario: str, mode: str, 
 def test_a_broker_whose_directory_failed_goes_on() -> None:
     film_of = shown("directory-of-last-member", "kraft", 0)
     states = [brokers[1]["state"] for _, brokers in played(film_of)]
-    names = [one.step["step"] for one in film_of.observed.observations]
+    names = [observation.step["step"] for observation in film_of.observed.observations]
     failed = names.index("directory-failed")
     assert {*states[failed : names.index("shutdown")]} == {DIRECTORY_FAILED}
     assert states[failed - 1] == states[-1] == RUNNING

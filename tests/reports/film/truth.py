@@ -59,13 +59,13 @@ def problems(film: Film) -> Iterator[str]:
     facts, observed = Facts(), film.observed
     partition: dict[str, Any] = {}
     brokers: dict[int, dict[str, Any]] = {}
-    for place, (one, (partition, brokers)) in enumerate(zip(observed.observations, played(film), strict=True)):
-        facts.take(one.step)
-        where = f"row {place}, {one.step}"
-        if one.step["step"] in ("elected", "isr", "elr"):
+    for place, (observation, (partition, brokers)) in enumerate(zip(observed.observations, played(film), strict=True)):
+        facts.take(observation.step)
+        where = f"row {place}, {observation.step}"
+        if observation.step["step"] in ("elected", "isr", "elr"):
             # One decision is several steps: those to come are in the state already.
             for field, value in facts.of_partition.items():
-                if field in one.step and partition[field] != value:
+                if field in observation.step and partition[field] != value:
                     yield f"{where}: {field} is {partition[field]}"
         for broker, runs in facts.runs.items():
             if (brokers[broker]["state"] != states.DOWN) is not runs:
@@ -73,9 +73,9 @@ def problems(film: Film) -> Iterator[str]:
         for broker, shown in brokers.items():
             if shown["state"] == states.DOWN and shown["log"] and shown["leo"] != shown["log"][-1][1] + 1:
                 yield f"{where}: broker {broker} is down, with LEO {shown['leo']}"
-        log = one.log
+        log = observation.log
         if log is not None:
-            shown = brokers[one.step["broker"]]
+            shown = brokers[observation.step["broker"]]
             if tuple(shown["log"]) != log.batches:
                 yield f"{where}: log {shown['log']}"
             if (shown["hw"], shown["flushed"]) != (log.high_watermark, log.flushed):

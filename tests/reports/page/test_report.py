@@ -99,7 +99,7 @@ def test_plots_of_rates_have_one_axis_and_losses_are_apart(
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     plots = [one for one in re.findall(r'<svg [^>]*class="plot".*?</figure>', text, re.DOTALL) if "logarithmic" in one]
     assert len(plots) >= 2
-    assert len({tuple(re.findall(r'class="soft[^"]*">([^<]*) %<', one)) for one in plots}) == 1
+    assert len({tuple(re.findall(r'class="soft[^"]*">([^<]*) %<', plot)) for plot in plots}) == 1
 
 
 @pytest.mark.usefixtures("sweeps_here")

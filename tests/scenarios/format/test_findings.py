@@ -15,35 +15,39 @@ from sim.protocol.rules import RULES
 from tests.named import run_row
 from tests.places import ROOT
 
-RECOGNISED = [name for name, one in all_findings().items() if all_findings()[one.main].table.kinds]
+RECOGNISED = [name for name, finding in all_findings().items() if all_findings()[finding.main].table.kinds]
 
 
 def test_what_is_read_without_checks_is_what_the_checked_file_says() -> None:
-    for name, one in all_findings().items():
+    for name, finding in all_findings().items():
         scenario = catalogue.load(name)
-        assert (one.title, one.table, one.broken_by) == (scenario.title, scenario.finding, scenario.broken_by)
-        assert one.expect.keys() == scenario.expect.keys()
+        assert (finding.title, finding.table, finding.broken_by) == (
+            scenario.title,
+            scenario.finding,
+            scenario.broken_by,
+        )
+        assert finding.expect.keys() == scenario.expect.keys()
 
 
 def test_each_finding_has_a_place_of_its_own() -> None:
-    numbers = Counter(one.table.number for one in all_findings().values() if one.table.number is not None)
+    numbers = Counter(finding.table.number for finding in all_findings().values() if finding.table.number is not None)
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
     assert set(numbers.values()) == {1}
     known = all_findings()
-    assert all(not known[one.main].table.of for one in known.values())
-    assert [name for name, one in known.items() if one.table.kinds and one.table.number is None] == []
+    assert all(not known[finding.main].table.of for finding in known.values())
+    assert [name for name, finding in known.items() if finding.table.kinds and finding.table.number is None] == []
 
 
 def test_each_finding_has_a_cause_in_kafkas_code() -> None:
     known = all_findings()
-    assert [name for name, one in known.items() if not known[one.main].table.kafka] == []
-    assert [name for name, one in known.items() if bool(one.table.cause) != bool(one.table.kafka)] == []
-    assert [name for name, one in known.items() if bool(one.table.cause) != bool(one.table.upstream)] == []
-    assert {known[one.main].repair[0] for one in known.values()} == causes().keys()
+    assert [name for name, finding in known.items() if not known[finding.main].table.kafka] == []
+    assert [name for name, finding in known.items() if bool(finding.table.cause) != bool(finding.table.kafka)] == []
+    assert [name for name, finding in known.items() if bool(finding.table.cause) != bool(finding.table.upstream)] == []
+    assert {known[finding.main].repair[0] for finding in known.values()} == causes().keys()
 
 
 def test_findings_with_more_repairs_to_check_come_first() -> None:
-    checks = [bool(one.table.also_by or one.table.not_by) for one in recognised().values()]
+    checks = [bool(finding.table.also_by or finding.table.not_by) for finding in recognised().values()]
     assert checks == sorted(checks, reverse=True)
     assert list(recognised())[:2] == ["reassignment-back", "reassignment-cancelled"]
 

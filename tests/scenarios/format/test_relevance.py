@@ -29,9 +29,9 @@ OTHER: Final[dict[str, Value]] = {
 }
 """Another value than the default, where that is not simply a larger number."""
 _REPAIRS: Final = {
-    one.repair[0]: (one.name, one.shown_in[0], 0, one.repair[1])
-    for one in all_findings().values()
-    if one.main == one.name
+    finding.repair[0]: (finding.name, finding.shown_in[0], 0, finding.repair[1])
+    for finding in all_findings().values()
+    if finding.main == finding.name
 }
 RULES_DECIDE: Final = _REPAIRS | {
     "follower_truncation": ("canary", "hw", 0, "leader-epoch"),

@@ -160,13 +160,15 @@ def test_a_run_is_shown_from_the_partition_that_lost_records() -> None:
     scenario = read(f"{text}{topics}", "mine.toml")
 
     def losing(seed: int) -> set[str]:
-        return {one.partition for one in executed(scenario, seed).cluster.recorder.history.findings.violations}
+        return {
+            violation.partition for violation in executed(scenario, seed).cluster.recorder.history.findings.violations
+        }
 
     seed = next(seed for seed in range(30) if losing(seed) == {"audit-0"})
     result = run(scenario, ELR, seed, trace=True)
     assert result.shown == "audit-0"
     assert result.row["violations"].startswith("committed-loss")
-    assert all(one["detail"].startswith("audit-0: ") for one in result.violations)
+    assert all(violation["detail"].startswith("audit-0: ") for violation in result.violations)
     (replica,) = result.partition.replicas
     assert result.trace is not None
     assert {step["broker"] for step in result.trace if step["step"] == "append"} == {replica}
@@ -277,10 +279,10 @@ def test_each_new_topic_converges_and_gets_records_and_a_deleted_one_need_not() 
     acks = [len(partition.recorder.history.clients.acks) for partition in late]
     assert min(acks) >= 1
     assert max(acks) > 5
-    for one in ones:
-        existing = [partition.name for partition in one.cluster.partitions if not partition.deleted]
-        assert [convergence.name for convergence in one.convergence.partitions] == existing
-        assert all(convergence.converged for convergence in one.convergence.partitions)
+    for execution in ones:
+        existing = [partition.name for partition in execution.cluster.partitions if not partition.deleted]
+        assert [convergence.name for convergence in execution.convergence.partitions] == existing
+        assert all(convergence.converged for convergence in execution.convergence.partitions)
     assert any("@2" in name for one in ones for name in one.cluster.control.further)
 
 
@@ -467,7 +469,10 @@ def test_a_partition_that_is_created_late_is_shown_from_its_creation() -> None:
     assert result.trace
     assert {step["step"] for step in result.trace} >= {"elected", "append"}
     observed = observe(scenario, ELR, 1, {}, trace=True)
-    assert (observed.partition, [one.step for one in observed.observations]) == (result.shown, result.trace)
+    assert (observed.partition, [observation.step for observation in observed.observations]) == (
+        result.shown,
+        result.trace,
+    )
     assert len(observed.isr) == len(result.partition.replicas)
 
 

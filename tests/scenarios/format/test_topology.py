@@ -149,7 +149,7 @@ def test_a_random_run_is_the_same_from_its_store_and_its_recording(mode: str) ->
     scenario = read(DRAWN.replace("[config]", f"{PLACES}\n[config]"), "mine.toml")
     places = {"power-domain-loss", "host-loss", "rack-cut"}
     runs = (run(scenario, MODES[mode], seed) for seed in range(20))
-    found = next(one for one in runs if {fault["kind"] for fault in one.plan["faults"]} & places)
+    found = next(result for result in runs if {fault["kind"] for fault in result.plan["faults"]} & places)
     seed = found.row["seed"]
     assert of_store(scenario.to_json()) == scenario
     assert run(of_store(scenario.to_json()), MODES[mode], seed).row["digest"] == found.row["digest"]

@@ -39,7 +39,7 @@ def test_each_key_of_a_real_file_is_classified(name: str) -> None:
     file = SERVERS / f"{name}.properties"
     found = read([file])
     found = found.in_modes([MODES[PLANES[found.control_plane]]])
-    by_status = {status: {one.key for one in found.findings if one.status is status} for status in Status}
+    by_status = {status: {finding.key for finding in found.findings if finding.status is status} for status in Status}
     used, unknown = set(EXPECTED[name]["used"]), set(EXPECTED[name].get("unknown", ()))
     assert by_status == {
         Status.USED: used,
@@ -47,12 +47,12 @@ def test_each_key_of_a_real_file_is_classified(name: str) -> None:
         Status.UNKNOWN: unknown,
         Status.NOT_MODELLED: keys_of(file) - used - unknown,
     }
-    assert [one.key for one in found.findings if one.status is not Status.USED and not one.why] == []
+    assert [finding.key for finding in found.findings if finding.status is not Status.USED and not finding.why] == []
 
 
 def test_values_are_kept_of_modelled_keys_only() -> None:
     found = read(sorted(SERVERS.iterdir()))
-    assert {one.name for one in found.findings if one.value is not None} <= KEYS.keys()
+    assert {finding.name for finding in found.findings if finding.value is not None} <= KEYS.keys()
     assert "made-up-secret" not in repr(found)
     assert any("made-up-secret" in file.read_text() for file in SERVERS.iterdir())
 
@@ -65,7 +65,9 @@ def test_parts_of_passwords_are_not_repeated_as_keys(tmp_path: Path) -> None:
         "hunter2=\nlistners=PLAINTEXT://:9092\n"
     )
     found = read([file])
-    unknown = {one.line: (one.key, one.why) for one in found.findings if one.status is Status.UNKNOWN}
+    unknown = {
+        finding.line: (finding.key, finding.why) for finding in found.findings if finding.status is Status.UNKNOWN
+    }
     hidden = ("", "no key has such a name; it is not shown, because it may be a secret")
     assert unknown == {
         3: hidden,
@@ -117,7 +119,7 @@ def test_keys_without_effect_name_what_they_need(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("broker.id=1\nbroker.session.timeout.ms=6000\n")
     found = read([file]).in_modes([MODES["kip320"], MODES["hw"]])
-    assert [(one.status, one.why) for one in found.findings if one.value] == [
+    assert [(finding.status, finding.why) for finding in found.findings if finding.value] == [
         (Status.INERT, "no effect in kip320, hw: needs control_plane=kraft")
     ]
     assert read([file]).in_modes([MODES["kip320"], MODES["kraft"]]).findings[1].status is Status.USED

@@ -79,11 +79,19 @@ def test_a_topic_loses_what_it_has_of_its_own() -> None:
     case = with_directories(2, topics=(Topic("orders", idle=True), own)).with_settings(
         {"default.replication.factor": 3}
     )
-    found = [one.scenario.topics[1] for one in passes.fewer_partitions(case) if len(one.scenario.topics) == 2]
+    found = [
+        partition.scenario.topics[1]
+        for partition in passes.fewer_partitions(case)
+        if len(partition.scenario.topics) == 2
+    ]
     plainer = [replace(own, directory=None), replace(own, config={}), replace(own, replication_factor=None)]
     assert [topic for topic in found if topic != own] == plainer
     fewer = case.with_scenario(topics=(Topic("orders"), replace(own, replication_factor=2)))
-    factors = [topic.replication_factor for one in passes.fewer_partitions(fewer) for topic in one.scenario.topics[1:]]
+    factors = [
+        topic.replication_factor
+        for partition in passes.fewer_partitions(fewer)
+        for topic in partition.scenario.topics[1:]
+    ]
     assert set(factors) == {2}  # More replicas are no smaller cluster.
 
 

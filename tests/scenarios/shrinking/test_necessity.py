@@ -18,7 +18,11 @@ def small(scenario: str, mode: str, first: int) -> tuple[Case, Symptom, int]:
     case = failing(scenario, mode, first)
     found = symptom(case.row())
     case = shrink(case, found, Trials()).case
-    return case, found, min(one["at_us"] for one in case.run().violations if one["kind"] == found.kind)
+    return (
+        case,
+        found,
+        min(violation["at_us"] for violation in case.run().violations if violation["kind"] == found.kind),
+    )
 
 
 @cache
@@ -34,7 +38,7 @@ RACE = ("chaos", "kip320", 0)
 
 def test_an_outage_loses_what_both_replicas_had_and_one_answered() -> None:
     takes = asked(*OUTAGE)
-    kinds = [type(one.message) for one in takes.messages]
+    kinds = [type(message.message) for message in takes.messages]
     assert kinds[-4:] == [ProduceRequest, FetchResponse, FetchRequest, ProduceResponse]
     assert [goes for _, goes in (*takes.faults, *takes.sends)] == [True, True]
     assert takes.asked == takes.of
@@ -48,9 +52,9 @@ def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, st
     asking = _NecessitySearch(case, found, Trials())
     takes = asked(*run)
     assert takes.messages
-    for one in takes.messages:
-        assert CLIENTS_BEGIN_US <= one.sent_us < one.arrives_us <= until_us
-        assert found.kind not in asking._run(case, lost={one.name}).row["violations"]
+    for message in takes.messages:
+        assert CLIENTS_BEGIN_US <= message.sent_us < message.arrives_us <= until_us
+        assert found.kind not in asking._run(case, lost={message.name}).row["violations"]
     assert found.kind in asking._run(case).row["violations"]
     assert asking._run(case).row["digest"] == case.row()["digest"]
 
@@ -62,9 +66,9 @@ def test_messages_that_stand_for_each_other_are_told_together() -> None:
     assert groups
     for group in groups:
         assert len(group.messages) > 1
-        assert len({one.route for one in group.messages}) == 1
-        for one in group.messages:
-            assert not found.gone_from(asking._run(case, lost={one.name}).row)
+        assert len({message.route for message in group.messages}) == 1
+        for message in group.messages:
+            assert not found.gone_from(asking._run(case, lost={message.name}).row)
 
 
 def test_a_set_with_which_it_does_not_stay_is_not_enough() -> None:

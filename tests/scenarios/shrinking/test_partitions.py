@@ -64,10 +64,14 @@ def test_a_topic_that_matters_stays_and_is_in_the_script() -> None:
     case = losing()
     loss = symptom(case.row(), "committed-loss")
     proposals = list(passes.fewer_partitions(case))
-    without = next(one for one in proposals if [topic.name for topic in one.scenario.topics] == ["orders", "audit"])
+    without = next(
+        proposal for proposal in proposals if [topic.name for topic in proposal.scenario.topics] == ["orders", "audit"]
+    )
     assert loss.shown_by(without.row())
     assert set(without.recorded.further_sends) == {"audit-0"}
-    fewer = next(one for one in proposals if [topic.partitions for topic in one.scenario.topics] == [1, 1, 2])
+    fewer = next(
+        proposal for proposal in proposals if [topic.partitions for topic in proposal.scenario.topics] == [1, 1, 2]
+    )
     assert "idle-2" not in fewer.recorded.further_sends
     last_us = without.recorded.further_sends["audit-0"][-1][3]
     struck = Fault("disk-replaced", last_us + 5_000_000, (2,), 2_000_000)
@@ -82,9 +86,9 @@ def test_changes_of_a_topic_that_is_removed_are_removed() -> None:
     case = Case(recording.of_run(drawn, Case(drawn, ELR, seed).run()).scenario, ELR, seed)
     named = [fault.about("audit") if fault.kind in OF_TOPICS else fault.about("audit-0") for fault in case.faults]
     without = next(
-        one
-        for one in passes.fewer_partitions(case.with_faults(tuple(named)))
-        if [topic.name for topic in one.scenario.topics] == ["orders", "late"]
+        partition
+        for partition in passes.fewer_partitions(case.with_faults(tuple(named)))
+        if [topic.name for topic in partition.scenario.topics] == ["orders", "late"]
     )
     assert all(fault.kind not in OF_TOPICS and fault.partition == "" for fault in without.faults)
     assert not any(name.startswith("audit") for name in without.recorded.further_sends)

@@ -46,8 +46,8 @@ def test_smaller_clusters_have_fewer_brokers_which_may_get_other_numbers() -> No
     large = case(replace(KILL, targets=(3,))).with_scenario(brokers=3)
     large = large.with_settings({"default.replication.factor": 3, "sim.spare.brokers": 0})
     found = [
-        (one.scenario.config["default.replication.factor"], one.scenario.brokers, one.faults[0].targets)
-        for one in passes.smaller_clusters(large)
+        (cluster.scenario.config["default.replication.factor"], cluster.scenario.brokers, cluster.faults[0].targets)
+        for cluster in passes.smaller_clusters(large)
     ]
     assert found[:3] == [(2, 2, (3,)), (2, 2, (1,)), (2, 3, (3,))]
     assert (2, 2, (1,)) in found
@@ -57,12 +57,12 @@ def test_smaller_clusters_have_fewer_brokers_which_may_get_other_numbers() -> No
 @pytest.mark.parametrize(("factor", "least"), [(1, 1), (2, 2), (3, 2)])
 def test_a_partition_keeps_two_replicas_if_it_had_several(factor: int, least: int) -> None:
     large = case(KILL).with_scenario(brokers=4).with_settings({"default.replication.factor": factor})
-    factors = [one.scenario.config["default.replication.factor"] for one in passes.smaller_clusters(large)]
+    factors = [cluster.scenario.config["default.replication.factor"] for cluster in passes.smaller_clusters(large)]
     assert min(factors) == least
 
 
 def test_batches_become_plain() -> None:
-    found = [one.sends for one in passes.simpler_sends(case(sends=(SECOND, 2 * SECOND)))]
+    found = [send.sends for send in passes.simpler_sends(case(sends=(SECOND, 2 * SECOND)))]
     assert found[0] == ((0, 1, 1, SECOND), (10, 1, 1, 2 * SECOND))
     assert ((0, 3, -1, SECOND), (10, 3, 1, 2 * SECOND)) in found
     assert found[-1] == ((0, 3, 1, SECOND), (3, 3, 1, 2 * SECOND))
@@ -139,7 +139,7 @@ def test_gaps_close_and_what_comes_later_comes_sooner() -> None:
 
 
 def test_horizons_come_soon_after_the_last_thing() -> None:
-    horizons = [one.horizon_us for one in passes.shorter_horizons(case(KILL, horizon_us=61_500_000))]
+    horizons = [horizon.horizon_us for horizon in passes.shorter_horizons(case(KILL, horizon_us=61_500_000))]
     assert horizons[:2] == [7 * SECOND, 8 * SECOND]
     assert horizons[-1] > 60 * SECOND
     assert passes.prefixes(case(KILL, sends=(8 * SECOND,))) == (7 * SECOND, 34 * SECOND)

@@ -12,7 +12,7 @@ from tests.scenarios.shrinking.failing import failing
 def tried(case: Case) -> tuple[Symptom, dict[str, tuple[bool, bool]]]:
     trials = Trials()
     found = symptom(trials.row(case))
-    return found, {one.change: (one.keeps, one.decides) for one in remedies(case, found, trials)}
+    return found, {remedy.change: (remedy.keeps, remedy.decides) for remedy in remedies(case, found, trials)}
 
 
 def test_each_change_is_tried_by_itself_on_the_same_plan() -> None:

@@ -65,7 +65,7 @@ def test_history_up_to_the_warning_does_not_depend_on_ties(ties: str) -> None:
             break
     blows = (Blow(warning["kind"], warning["at_us"], 2),)
     other = run(replace(scenario, blows=blows), MODE, seed, trace=True)
-    until = [[step for step in one.trace or [] if step["t"] <= warning["at_us"]] for one in (plain, other)]
+    until = [[step for step in result.trace or [] if step["t"] <= warning["at_us"]] for result in (plain, other)]
     assert until[0] == until[1]
     assert not other.row["error"]
 

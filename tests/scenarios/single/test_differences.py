@@ -31,7 +31,9 @@ def test_up_to_its_first_difference_a_mutant_changes_nothing(name: str) -> None:
     row, seen = run_mutated(WINDOWS, mutated(name), DIFFERS)
     first = seen.differences[0]
     assert name in seen.differed
-    assert [one.at_us for one in seen.differences] == sorted(one.at_us for one in seen.differences)
+    assert [difference.at_us for difference in seen.differences] == sorted(
+        difference.at_us for difference in seen.differences
+    )
     broken = run(WINDOWS, mutated(name), DIFFERS, trace=True)
     right = run(WINDOWS, REPAIRED, DIFFERS, trace=True)
     assert until(broken.trace, first.at_us) == until(right.trace, first.at_us) != []
@@ -49,7 +51,7 @@ def test_a_run_that_is_watched_has_the_digest_of_one_that_is_not() -> None:
 
 def test_a_difference_names_the_broker_that_lacks_records() -> None:
     _, seen = run_mutated(WINDOWS, mutated("join-below-epoch-start"), DIFFERS)
-    assert all(one.matters and len(one.brokers) == 1 for one in seen.differences)
+    assert all(difference.matters and len(difference.brokers) == 1 for difference in seen.differences)
 
 
 def test_a_mutant_that_is_off_notes_nothing() -> None:
@@ -79,7 +81,7 @@ def test_each_run_at_a_difference_is_named_by_its_blows() -> None:
         row["blow"] for row in run_at_differences(WINDOWS, broken, DIFFERS, seen.differences, 3)
     ]
     assert len({row["blow"].partition("+")[0] for row in rows}) == 3
-    times = {one.at_us for one in seen.differences}
+    times = {difference.at_us for difference in seen.differences}
     assert {int(row["blow"].partition("@")[2].partition(".")[0]) for row in rows} <= times
     assert not any(row["error"] for row in rows)
     assert list(run_at_differences(WINDOWS, broken, DIFFERS, [], 3)) == []

@@ -142,13 +142,15 @@ def damaged_and_repaired(name: str, at: int, sound: Path, output: Path) -> None:
     folder = open_folder(output)
     found = checkup.check(folder)
     if where or what:
-        assert any(one.where.endswith(where) and what in one.what for one in found.findings), found.findings
+        assert any(finding.where.endswith(where) and what in finding.what for finding in found.findings), found.findings
     else:
         assert (found.findings, found.missing) == ((), 4)
     assert checkup.repair(folder, found, Here())["complete"]
     left = checkup.check(folder)
     # Nobody else's file goes, and it is named for as long as it is there.
-    assert {one.where for one in left.findings} == {one.where for one in found.findings if one.what == checkup.FOREIGN}
+    assert {finding.where for finding in left.findings} == {
+        finding.where for finding in found.findings if finding.what == checkup.FOREIGN
+    }
     assert (left.missing, left.at_work) == (0, "")
     assert store.Store(output).rows() == store.Store(sound).rows()
 
@@ -231,6 +233,6 @@ def test_what_a_driver_at_work_moves_is_no_finding(output: Path, monkeypatch: py
             raise FileNotFoundError(path)
         return read(self, path)
 
-    assert [one.where for one in checkup.check(LocalFolder(output)).findings] == [name]
+    assert [finding.where for finding in checkup.check(LocalFolder(output)).findings] == [name]
     monkeypatch.setattr(LocalFolder, "read", moved)
     assert checkup.check(LocalFolder(output)).findings == ()

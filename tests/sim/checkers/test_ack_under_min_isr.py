@@ -43,7 +43,7 @@ def test_a_leader_that_knew_the_persisted_isr_breaks_its_promise(known: tuple[in
     recorder.record(steps.Isr((1,), 0))
     recorder.record(steps.Acknowledges(1, reply, 2, known))
     recorder.record(steps.Ack(reply))
-    assert [one.promised for one in recorder.history.findings.violations] == [promised]
+    assert [violation.promised for violation in recorder.history.findings.violations] == [promised]
 
 
 def test_one_violation_collects_all_records() -> None:

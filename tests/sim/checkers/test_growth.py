@@ -128,7 +128,9 @@ def regressions(count: int) -> int:
         seen.append(batch)
         history.clients.expose(0, batch.last_offset + 1)
         check_answer(history, history.clients.exposed, batch.base_offset, 0, 5)
-    assert [one.ids for one in history.findings.violations] == [frozenset({record}) for record in range(count)]
+    assert [violation.ids for violation in history.findings.violations] == [
+        frozenset({record}) for record in range(count)
+    ]
     return seen.looks
 
 

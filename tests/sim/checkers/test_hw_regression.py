@@ -53,6 +53,6 @@ def test_answers_about_the_same_records_share_them_and_count_once() -> None:
         check_answer(history, KNOWN, 9, 5, at_us)
     found = history.findings.violations
     assert len(found) == 5
-    assert all(one.ids is found[0].ids for one in found)
+    assert all(violation.ids is found[0].ids for violation in found)
     with pytest.raises(BudgetError, match=r"^sim\.record\.budget: 3 records by 0\.000007 s$"):
         check_answer(history, KNOWN, 8, 5, 7)

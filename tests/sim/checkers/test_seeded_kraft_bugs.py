@@ -112,8 +112,8 @@ def test_a_log_start_that_a_restart_forgets_is_found() -> None:
 def test_a_hw_that_does_not_wait_for_min_isr_passes_eligible_replicas(chaos: Scenario) -> None:
     """The question of KIP-966: could the HW move while there is an ELR member that does not replicate?"""
     kinds = list(found(chaos, "elr", {"hw_needs_min_isr": "no"}))
-    assert any("quorum-not-superset" in one for one in kinds)
-    assert any("candidate-incomplete" in one and "leader-incomplete" not in one for one in kinds)
+    assert any("quorum-not-superset" in kind for kind in kinds)
+    assert any("candidate-incomplete" in kind and "leader-incomplete" not in kind for kind in kinds)
 
 
 @pytest.mark.parametrize("mode", ["kraft", "elr-4.3", "elr-recovery"])  # A new disk empties the ELR of elr.

@@ -28,8 +28,8 @@ def found(changed: Mapping[str, Value], in_force: Mapping[int, Mapping[str, Valu
     checker = StaleSetting(history)
     checker.final(RunEnd(None, [], live, 9, changed, in_force))
     assert checker.decided == bool(changed)
-    assert all(one.kind == "stale-setting" and one.at_us == 9 for one in history.findings.violations)
-    return [one.detail for one in history.findings.violations]
+    assert all(violation.kind == "stale-setting" and violation.at_us == 9 for violation in history.findings.violations)
+    return [violation.detail for violation in history.findings.violations]
 
 
 def test_settings_that_were_set_are_in_force() -> None:

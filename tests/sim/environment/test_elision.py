@@ -180,7 +180,9 @@ class Probe(Event):
 def test_an_event_ends_elision_at_its_node_unless_it_is_safe() -> None:
     small = world(elision=True)
     small.run(60)
-    (leader,) = (one for one in small.cluster.running.values() if one.replicas[small.cluster.name].partition.is_leader)
+    (leader,) = (
+        broker for broker in small.cluster.running.values() if broker.replicas[small.cluster.name].partition.is_leader
+    )
     assert elides(small, ElidedFetch)
     assert elides(small, ElidedPings)
     safe, other = Probe(elision_safe=True), Probe(elision_safe=False)

@@ -44,7 +44,7 @@ def waiting(small: World, node: int) -> DelayedFetch:
     small.cluster.network.nodes[node].end_elision()
     first = leader.replicas[small.cluster.name]
     fetches = first.followers + first.consumers
-    (delayed,) = (one for one in fetches if one.request.node == node)
+    (delayed,) = (fetch for fetch in fetches if fetch.request.node == node)
     return delayed
 
 

@@ -53,8 +53,8 @@ def write(directories: LogDirectories, name: str, first_id: int) -> Batch:
 
 
 def test_the_first_partition_is_where_its_topic_wants_it() -> None:
-    assert [list(one.storages) for one in several(3).all] == [["p-0"], [], []]
-    assert [list(one.storages) for one in several(3, 2).all] == [[], ["p-0"], []]
+    assert [list(directory.storages) for directory in several(3).all] == [["p-0"], [], []]
+    assert [list(directory.storages) for directory in several(3, 2).all] == [[], ["p-0"], []]
 
 
 def test_a_replica_is_created_where_the_fewest_logs_are() -> None:
@@ -257,12 +257,12 @@ def test_each_directory_of_several_is_like_the_only_one_of_a_machine(operations:
     for what, name in operations:
         if name:
             together.do(what, name)
-            for one in alone.values():
-                one.do(what if one.names == [name] else "", one.names[0])
+            for process in alone.values():
+                process.do(what if process.names == [name] else "", process.names[0])
         else:
-            for one in (together, *alone.values()):
-                one.restart(what)
-        assert together.seen == {name: one.seen[name] for name, one in alone.items()}
+            for process in (together, *alone.values()):
+                process.restart(what)
+        assert together.seen == {name: process.seen[name] for name, process in alone.items()}
 
 
 def copying(copied_us: int) -> LogDirectories:
@@ -289,7 +289,7 @@ def test_a_copy_has_the_batches_and_its_own_epochs(name: str, epochs: list[tuple
     assert copy is directories.end_following("p-0", RULES, 9), "it stays as it was when the process ended"
     former, files = directories.recover_future("p-0")
     assert (former, files) == (copy.log.batches, copy)
-    assert [list(one.storages) for one in directories.all] == [[], ["p-0"]]
+    assert [list(directory.storages) for directory in directories.all] == [[], ["p-0"]]
     assert not directories.futures
 
 

@@ -37,17 +37,19 @@ def state(world: World) -> PartitionRegistration:
 
 def changes(world: World, broker: int) -> list[BrokerRegistration]:
     return [
-        one for one in quorum(world).server.log.records if isinstance(one, BrokerRegistration) and one.broker == broker
+        record
+        for record in quorum(world).server.log.records
+        if isinstance(record, BrokerRegistration) and record.broker == broker
     ]
 
 
 def test_a_broker_is_fenced_until_it_has_logs_and_its_registration() -> None:
     world = World("kraft")
     world.run(0.1)  # Logs are loaded after 0.2 s.
-    assert [one.fenced for one in changes(world, 1)] == [True]
+    assert [registration.fenced for registration in changes(world, 1)] == [True]
     assert not world.of("recovered")
     world.run(0.3)
-    assert [one.fenced for one in changes(world, 1)] == [True, False]
+    assert [registration.fenced for registration in changes(world, 1)] == [True, False]
     assert [step["broker"] for step in world.of("unfenced")] == [1, 2, 3]
     assert (state(world).leader, state(world).isr) == (1, (1, 2, 3))
     assert all(process(world, broker).image.offset == len(quorum(world).server.log.records) for broker in (1, 2, 3))
@@ -73,7 +75,7 @@ def test_a_quick_restart_waits_for_the_former_session() -> None:
     world.run(5)
     assert len(changes(world, 2)) == 2  # The first registration, unfenced.
     world.run(15)
-    assert [one.fenced for one in changes(world, 2)] == [True, False, True, True, False]
+    assert [registration.fenced for registration in changes(world, 2)] == [True, False, True, True, False]
     assert changes(world, 2)[-1].incarnation == 2
     assert state(world).isr == (1, 2, 3)
     assert state(world).leader_epoch == 0  # A smaller ISR raises no leader epoch from 3.6 on.

@@ -51,7 +51,7 @@ def cordoned(found: World, broker: int) -> tuple[int, ...]:
 
 
 def places(found: World, broker: int) -> list[list[str]]:
-    return [list(one.storages) for one in found.cluster.machines.directories[broker].all]
+    return [list(directory.storages) for directory in found.cluster.machines.directories[broker].all]
 
 
 def test_a_new_replica_goes_to_the_directory_with_the_fewest_logs_that_is_not_cordoned() -> None:
@@ -127,7 +127,7 @@ def test_a_replaced_disk_is_cordoned_as_its_path_and_an_added_directory_is_not()
     assert found.cluster.add_directory(2)
     found.cluster.start(2)
     found.run(20)
-    assert [one.cordoned for one in found.cluster.machines.directories[2].all] == [True, False, False]
+    assert [directory.cordoned for directory in found.cluster.machines.directories[2].all] == [True, False, False]
     assert cordoned(found, 2) == (2,)
     found.cluster.uncordon_directory(2, by=1)
     found.run(1)

@@ -116,7 +116,10 @@ def test_a_fetch_that_waits_for_several_is_answered_once(*, elision: bool) -> No
     for place in range(4):
         record = world.write(partition=place % 2, seconds=0.1)
         assert [log[-1] for log in world.logs_of((TOPIC, OTHER)[place % 2])] == [record] * 3
-        waiting = [[one.request.node for one in replica.waiting_followers] for replica in leader.replicas.values()]
+        waiting = [
+            [waiting_follower.request.node for waiting_follower in replica.waiting_followers]
+            for replica in leader.replicas.values()
+        ]
         assert waiting[0] == waiting[1]
         assert sorted(waiting[0]) == [1, 3]
 

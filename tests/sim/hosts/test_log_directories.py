@@ -58,7 +58,7 @@ def test_a_failed_directory_is_not_repaired_after_the_machine_got_new_disks() ->
     assert not found.cluster.repair_directory(1, replaced=True, by="test")
     found.cluster.start(1)
     found.run(40)
-    assert not any(one.failed for one in found.cluster.machines.directories[1].all)
+    assert not any(directory.failed for directory in found.cluster.machines.directories[1].all)
     assert 1 in state_of(found, ORDERS).isr
 
 
@@ -72,14 +72,14 @@ def test_a_directory_that_fails_twice_while_its_broker_is_paused_is_replaced_onc
     found.run(1)
     assert found.cluster.repair_directory(1, replaced=True, by="one")
     assert not found.cluster.repair_directory(1, replaced=True, by="other")
-    assert not any(one.failed for one in machines.directories[1].all)
+    assert not any(directory.failed for directory in machines.directories[1].all)
 
 
 def test_partitions_are_spread_over_directories_and_reported() -> None:
     found = world()
     for broker in (1, 2, 3):
         directories = found.cluster.machines.directories[broker]
-        assert [list(one.storages) for one in directories.all] == [[TOPIC], [ORDERS]]
+        assert [list(directory.storages) for directory in directories.all] == [[TOPIC], [ORDERS]]
         assert state_of(found, ORDERS).directory(broker) == 1
         assert state_of(found, TOPIC).directory(broker) == 0
 
@@ -94,7 +94,7 @@ def test_a_topic_may_name_its_directory() -> None:
     found = World("elr-4.3", config=CONFIG, further=[TopicPartition(ORDERS, 3)], places={"orders": 1, "highwater": 2})
     found.run(2)
     directories = found.cluster.machines.directories[2]
-    assert [list(one.storages) for one in directories.all] == [[ORDERS], [TOPIC]]
+    assert [list(directory.storages) for directory in directories.all] == [[ORDERS], [TOPIC]]
 
 
 @pytest.mark.parametrize("mode", ["kraft", "elr", "elr-4.3"])
@@ -178,7 +178,7 @@ def test_only_a_directory_without_marker_is_recovered() -> None:
     found.cluster.shut_down(1)
     found.run(5)
     directories = found.cluster.machines.directories[1]
-    assert [one.clean_shutdown for one in directories.all] == [False, True]
+    assert [directory.clean_shutdown for directory in directories.all] == [False, True]
     assert directories.clean_broker_epoch == -1
 
 
@@ -246,7 +246,7 @@ def test_a_replica_that_was_not_reported_is_created_in_another_directory() -> No
     found.cluster.start(1)
     found.run(30)
     assert reached(found, probes.REPLICA_ELSEWHERE)
-    assert [list(one.storages) for one in found.cluster.machines.directories[1].all] == [[], [TOPIC]]
+    assert [list(directory.storages) for directory in found.cluster.machines.directories[1].all] == [[], [TOPIC]]
     state = state_of(found, TOPIC)
     assert (state.directory(1), sorted(state.isr)) == (1, [1, 2, 3])
 
@@ -257,7 +257,7 @@ def test_a_directory_that_was_repaired_gets_no_marker_from_the_process_that_lost
     assert found.cluster.repair_directory(1, replaced=False, by="test")
     found.until("shutdown", broker=1)
     directories = found.cluster.machines.directories[1]
-    assert [one.clean_shutdown for one in directories.all] == [False, True]
+    assert [directory.clean_shutdown for directory in directories.all] == [False, True]
     assert found.cluster.running[1].incarnation == 2
 
 
@@ -415,7 +415,7 @@ def test_a_copy_that_was_assigned_becomes_the_log_at_the_next_start(ends: str) -
     found.cluster.links.heal(0, 1)
     found.run(30)
     assert 1 not in found.cluster.running
-    assert [list(one.storages) for one in found.cluster.machines.directories[1].all] == [[TOPIC], [ORDERS]]
+    assert [list(directory.storages) for directory in found.cluster.machines.directories[1].all] == [[TOPIC], [ORDERS]]
     found.cluster.start(1)
     found.run(30)
     assert reached(found, probes.FUTURE_RECOVERED)
@@ -591,7 +591,7 @@ def test_a_broker_starts_without_a_directory_that_was_removed() -> None:
     assert not found.of("directory-offline")
     found.run(40)
     directories = found.cluster.machines.directories[1]
-    assert [(one.number, sorted(one.storages)) for one in directories.all] == [(1, [TOPIC, ORDERS])]
+    assert [(directory.number, sorted(directory.storages)) for directory in directories.all] == [(1, [TOPIC, ORDERS])]
     assert state_of(found, TOPIC).directory(1) == 1
     assert found.logs == [[first]] * 3
     assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
@@ -607,7 +607,11 @@ def test_a_directory_that_is_added_is_empty_and_makes_the_shutdown_count_as_uncl
     assert len(directories.all) == 2, "the process that ends does not have it"
     assert directories.clean_shutdown
     found.cluster.start(1)
-    assert [(one.number, sorted(one.storages)) for one in directories.all] == [(0, [TOPIC]), (1, [ORDERS]), (2, [])]
+    assert [(directory.number, sorted(directory.storages)) for directory in directories.all] == [
+        (0, [TOPIC]),
+        (1, [ORDERS]),
+        (2, []),
+    ]
     process = found.cluster.running[1]
     assert isinstance(process, KRaftBroker)
     assert process.lifecycle.previous_broker_epoch == NO_BROKER_EPOCH

@@ -35,11 +35,11 @@ def unstall(found: World, broker: int, seconds: float = 1) -> None:
 def test_a_replaced_directory_comes_back_empty_and_the_others_keep_their_logs() -> None:
     found = world(config=SYNCED)
     first, second = found.write(seconds=1), found.write(partition=1, seconds=1)
-    before = [one.number for one in found.cluster.machines.directories[3].all]
+    before = [directory.number for directory in found.cluster.machines.directories[3].all]
     assert found.cluster.machines.replace_directory(3, 1)
     assert found.logs == [[first], [first], []]
     assert found.logs_of(ORDERS) == [[second]] * 3
-    assert [one.number for one in found.cluster.machines.directories[3].all] == [2, before[1]]
+    assert [directory.number for directory in found.cluster.machines.directories[3].all] == [2, before[1]]
     assert partitions(found, "directory-replaced", 3) == [TOPIC]
     assert partitions(found, "kill", 3) == [TOPIC, ORDERS]
     found.run(20)
@@ -173,7 +173,7 @@ def test_a_stalled_directory_has_written_nothing_since() -> None:
     assert found.cluster.machines.directories[3].log(TOPIC).batches == []
     assert [batch.first_id for batch in found.cluster.machines.directories[3].log(ORDERS).batches] == [second]
     assert [sorted(end.lost) for end in ends(found.cluster.recorder.history)] == [[first]]
-    assert [one.stalled_us for one in found.cluster.machines.directories[3].all] == [-1, -1]
+    assert [directory.stalled_us for directory in found.cluster.machines.directories[3].all] == [-1, -1]
     assert not found.cluster.machines.unstall_directory(3, by="test")
 
 
@@ -324,7 +324,7 @@ def test_a_directory_that_fails_while_a_copy_is_held_back_is_assigned_again() ->
     found.run(20)
     found.cluster.start(3)
     found.run(11)
-    assert [list(one.storages) for one in found.cluster.machines.directories[3].all] == [[TOPIC], []]
+    assert [list(directory.storages) for directory in found.cluster.machines.directories[3].all] == [[TOPIC], []]
     assert state_of(found, TOPIC).directory(3) == 1
     fail(found, 3)
     assert state_of(found, TOPIC).directory(3) == 0

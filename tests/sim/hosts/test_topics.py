@@ -31,7 +31,7 @@ CONFIG = {"auto.leader.rebalance.enable": False, "min.insync.replicas": 2}
 
 def world(*topics: ClusterTopic, mode: str = "elr-4.3", elision: bool = True) -> World:
     """Three KRaft brokers with the first partition, and topics that may be created."""
-    further = [TopicPartition(f"{one.name}-0", one.replication_factor) for one in topics if one.created]
+    further = [TopicPartition(f"{topic.name}-0", topic.replication_factor) for topic in topics if topic.created]
     found = World(mode, config={**CONFIG, "sim.elision": elision}, further=further, topics=(FIRST, *topics))
     return found.ready()
 

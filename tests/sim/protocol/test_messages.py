@@ -26,9 +26,9 @@ from tests.plain import needs_sources
 
 MODULES = (messages, quorum_messages, zk_messages)
 OPERATIONS = tuple(
-    one
-    for one in vars(zk_operations).values()
-    if inspect.isclass(one) and issubclass(one, Operation) and one is not Operation
+    var
+    for var in vars(zk_operations).values()
+    if inspect.isclass(var) and issubclass(var, Operation) and var is not Operation
 )
 PARTS = (
     *(AbstractControlRequest, Batch, BrokerInfo, AlterPartitionItem, LeaderAndIsr, messages.Incremental, Operation),
@@ -42,8 +42,8 @@ NAMES |= {"Sequence_": batch.Sequence}
 
 
 def kinds() -> list[type[Message]]:
-    found = [one for module in MODULES for one in vars(module).values() if inspect.isclass(one)]
-    return [one for one in dict.fromkeys(found) if issubclass(one, Message) and one is not Message]
+    found = [var for module in MODULES for var in vars(module).values() if inspect.isclass(var)]
+    return [key for key in dict.fromkeys(found) if issubclass(key, Message) and key is not Message]
 
 
 def is_data(kind: Any) -> bool:
@@ -52,7 +52,7 @@ def is_data(kind: Any) -> bool:
         return True
     if get_origin(kind) in (list, dict, set):
         return False  # These can be changed.
-    arguments = [one for one in get_args(kind) if one is not Ellipsis]
+    arguments = [arg for arg in get_args(kind) if arg is not Ellipsis]
     return bool(arguments) and all(map(is_data, arguments))
 
 
@@ -72,7 +72,11 @@ def written_outside(kind: type) -> list[str]:
     """Attributes of a class that are not declared Final where they are assigned."""
     (tree,) = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind))).body
     plain = [target for node in ast.walk(tree) if isinstance(node, ast.Assign) for target in node.targets]
-    return [ast.unparse(one) for one in plain if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self"]
+    return [
+        ast.unparse(attribute)
+        for attribute in plain
+        if isinstance(attribute, ast.Attribute) and ast.unparse(attribute.value) == "self"
+    ]
 
 
 @needs_sources
@@ -97,12 +101,12 @@ def value_of(kind: Any, salt: int) -> Any:
     if kind is str:
         return f"word {salt}"
     if get_origin(kind) is tuple and Ellipsis not in get_args(kind):
-        return tuple(value_of(one, salt) for one in get_args(kind))
+        return tuple(value_of(arg, salt) for arg in get_args(kind))
     if issubclass(get_origin(kind) or object, Mapping):
         return {value_of(get_args(kind)[0], salt): value_of(get_args(kind)[1], salt)}
     if get_origin(kind) in (tuple, Sequence):
         return [value_of(get_args(kind)[0], salt)]
-    return value_of(next(one for one in get_args(kind) if one is not type(None)), salt)
+    return value_of(next(arg for arg in get_args(kind) if arg is not type(None)), salt)
 
 
 @needs_sources

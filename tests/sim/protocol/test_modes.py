@@ -56,7 +56,9 @@ def test_another_value_of_a_rule_changes_what_is_promised(name: str, part: str, 
     mode = MODES[name]
     changed = mode.override({rule: value})
     differ = [
-        one.name for one in fields(Promised) if getattr(changed.promise, one.name) != getattr(mode.promise, one.name)
+        field.name
+        for field in fields(Promised)
+        if getattr(changed.promise, field.name) != getattr(mode.promise, field.name)
     ]
     assert (differ, getattr(changed.promise, part)) == ([part], True)
     assert changed.override({rule: getattr(mode.rules, rule)}) == mode

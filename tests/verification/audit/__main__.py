@@ -81,8 +81,10 @@ def _count(release: str, first: int, count: int) -> Tally:
 def _audit_true(history: History, folder: Path, tally: Tally) -> Iterator[str]:
     found = audit([history.write(folder)])
     tally.records.update(found.explained)
-    for one in found.unexplained:
-        yield f"record {one.offset}: {one.problem}" + (f": {difference(one)}" if one.after else "")
+    for explanation in found.unexplained:
+        yield f"record {explanation.offset}: {explanation.problem}" + (
+            f": {difference(explanation)}" if explanation.after else ""
+        )
     yield from found.notes
     if histories.shown(found.image) != history.partitions:
         yield f"the final state {histories.shown(found.image)} is not Kafka's: {history.partitions}"

@@ -42,7 +42,10 @@ def test_an_alteration_changes_one_record(batches: list[MetadataBatch], kind: st
         assert changed[number].records[place] != batches[number].records[place]
         pairs = zip(batches, changed, strict=True)
         different = [
-            one for old, new in pairs for one, other in zip(old.records, new.records, strict=True) if one != other
+            record
+            for old, new in pairs
+            for record, other in zip(old.records, new.records, strict=True)
+            if record != other
         ]
         assert different == [batches[number].records[place]]
         assert has_effect(batches, changed) or kind in (EPOCH, DROPPED)

@@ -198,7 +198,7 @@ def confirmed(lines: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _said(differs: Iterable[Mapping[str, str]]) -> str:
-    return ", ".join(one["what"] for one in differs)
+    return ", ".join(difference["what"] for difference in differs)
 
 
 def _differing(run: Mapping[str, Any]) -> list[dict[str, str]]:

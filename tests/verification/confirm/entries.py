@@ -25,6 +25,6 @@ class Entry:
 
 
 _TABLES: Final = {data["name"]: OnBrokers(**data["confirm"]) for data in with_table("confirm")}
-ENTRIES: Final = tuple(Entry(name, release, one.pace) for name, one in _TABLES.items() for release in one.releases)
-WITHOUT: Final = {name: one.without for name, one in _TABLES.items() if one.without}
+ENTRIES: Final = tuple(Entry(name, release, runs.pace) for name, runs in _TABLES.items() for release in runs.releases)
+WITHOUT: Final = {name: runs.without for name, runs in _TABLES.items() if runs.without}
 """Scripted scenarios that are not acted out -> why."""

@@ -123,7 +123,7 @@ def interrupt(
         command.poll()
         left = [f"process {process}" for process in processes(token)]
         left += [f"port {heard[inode]}" for inode in held & listening().keys()]
-        left += [f"folder {one}" for one in sorted(folders | {*place.iterdir()}) if one.exists()]
+        left += [f"folder {path}" for path in sorted(folders | {*place.iterdir()}) if path.exists()]
         if not left:
             break
         time.sleep(0.1)

@@ -181,7 +181,7 @@ def finished(attack: Attack, output: Path) -> list[str]:
     if store.Store(output).rows() != attack.expected:
         problems.append("rows are lost, doubled or different")
     found = checkup.check(open_folder(output)).findings
-    return problems + [str(one) for one in found if "has no _MANIFEST.json" not in one.what]
+    return problems + [str(defect) for defect in found if "has no _MANIFEST.json" not in defect.what]
 
 
 # Parts.

@@ -320,7 +320,7 @@ def in_order(says: Iterable[str], story: Iterable[Sentence]) -> list[str]:
 
 def wrong(bug: Bug, case: Case, explained: RunExplanation) -> Iterator[str]:
     """Problems of an explanation."""
-    keeping = [one.change for one in explained.remedies if one.keeps]
+    keeping = [remedy.change for remedy in explained.remedies if remedy.keeps]
     if bug.repair not in keeping:
         yield f"{bug.repair} does not keep the data"
     if bug.not_by in keeping:

@@ -69,17 +69,17 @@ def copied(run: Execution) -> Execution:
 
 
 def _zookeeper_brokers(run: Execution) -> list[ZooKeeperBroker]:
-    return [one for one in run.cluster.running.values() if isinstance(one, ZooKeeperBroker)]
+    return [broker for broker in run.cluster.running.values() if isinstance(broker, ZooKeeperBroker)]
 
 
 def can_be_copied(run: Execution) -> bool:
     """Whether no controller of ZooKeeper is in the middle of an event."""
-    return not any(one.module.controller._events.is_handling for one in _zookeeper_brokers(run))
+    return not any(broker.module.controller._events.is_handling for broker in _zookeeper_brokers(run))
 
 
 def has_pending_request(run: Execution) -> bool:
     """Whether a request to ZooKeeper is pending."""
-    return any(one.zookeeper.pending for one in _zookeeper_brokers(run))
+    return any(broker.zookeeper.pending for broker in _zookeeper_brokers(run))
 
 
 def begun(name: str, mode: str, seed: int) -> Execution:

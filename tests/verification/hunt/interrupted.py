@@ -141,7 +141,7 @@ def java_folders(running: Sequence[int]) -> list[Path]:
     for process in running:
         with contextlib.suppress(OSError):
             words = Path(f"/proc/{process}/cmdline").read_bytes()
-            found += [Path(os.fsdecode(one[1])) for one in _JAVA_FOLDER.finditer(words)]
+            found += [Path(os.fsdecode(match[1])) for match in _JAVA_FOLDER.finditer(words)]
     return found
 
 

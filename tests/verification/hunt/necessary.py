@@ -132,12 +132,12 @@ def wrong(case: Case, kept: Symptom, takes: Necessity) -> Iterator[str]:
         row = case.with_sends((*sends[:place], *sends[place + 1 :])).row()
         if _is_gone(row, kept) != goes:
             yield f"batch {place} is {'not ' if goes else ''}necessary"
-    for one in takes.messages:
-        row, lost = without(case, one)
+    for message in takes.messages:
+        row, lost = without(case, message)
         if lost != 1:
-            yield f"{one.name} at {one.sent_us} us was not found"
+            yield f"{message.name} at {message.sent_us} us was not found"
         elif not _is_gone(row, kept):
-            yield f"{one.name} at {one.sent_us} us is not necessary"
+            yield f"{message.name} at {message.sent_us} us is not necessary"
     for group in takes.alternatives:
         if not _is_gone(without_way(case, group.messages[0].route), kept):
             yield f"all {group.messages[0].route} together are not necessary"
@@ -158,7 +158,7 @@ def attempt(case: Case, name: str) -> Asked:
     kept = symptom(trials.row(case))
     small = shrink(case, kept, trials).case
     begin = time.process_time()
-    until_us = min(one["at_us"] for one in small.run().violations if one["kind"] == kept.kind)
+    until_us = min(violation["at_us"] for violation in small.run().violations if violation["kind"] == kept.kind)
     takes = find_necessity(small, kept, Trials(), until_us, until_us)
     seconds = time.process_time() - begin
     parts = [goes for _, goes in (*takes.faults, *takes.sends)]
@@ -216,18 +216,18 @@ def main() -> int:
         work = partial(hunt, first=options.first, count=options.failures, keep=options.keep)
         for chunk, part in zip(chunks, pool.map(work, chunks), strict=True):
             found += part
-            tries = " ".join(str(one.stays) for one in part)
+            tries = " ".join(str(option.stays) for option in part)
             sys.stdout.write(f"{' '.join(chunk)}: {len(part)} failures; of {TRIES} tries it stays in {tries}\n")
-            sys.stdout.write("".join(f"  {one.what}: {line}\n" for one in part for line in one.wrong))
+            sys.stdout.write("".join(f"  {option.what}: {line}\n" for option in part for line in option.wrong))
             sys.stdout.flush()
     sys.stdout.write(f"{len(found)} failures: least, quartiles, most\n")
     for name in ("size", "groups", "asked", "stays", "seconds"):
-        sys.stdout.write(f"  {name:8} {spread([float(getattr(one, name)) for one in found])}\n")
-    enough = Counter(one.is_enough for one in found)
+        sys.stdout.write(f"  {name:8} {spread([float(getattr(option, name)) for option in found])}\n")
+    enough = Counter(option.is_enough for option in found)
     sys.stdout.write(f"  enough in {enough[True]}, not enough in {enough[False]}\n")
-    sys.stdout.write(f"  faults and batches kept for cause or side: {sum(one.spared for one in found)}\n")
-    sys.stdout.write(f"  not all messages were asked about: {sum(one.asked < one.of for one in found)}\n")
-    count = sum(bool(one.wrong) for one in found)
+    sys.stdout.write(f"  faults and batches kept for cause or side: {sum(option.spared for option in found)}\n")
+    sys.stdout.write(f"  not all messages were asked about: {sum(option.asked < option.of for option in found)}\n")
+    count = sum(bool(option.wrong) for option in found)
     sys.stdout.write(f"{count} went wrong\n")
     return int(bool(count))
 

@@ -131,7 +131,7 @@ class Tries:
         # Attempts of killed drivers are named, and count for nothing. Without claims, both drivers may complete a wave:
         # `doctor` names it, and readers count its rows once.
         excused = ("has no _MANIFEST.json", "dead", *(() if heed else ("has the same rows as other waves",)))
-        problems += [str(one) for one in found.findings if not any(words in one.what for words in excused)]
+        problems += [str(finding) for finding in found.findings if not any(words in finding.what for words in excused)]
         text = log.read_text()
         if "Traceback" in text or "internal error" in text:
             problems.append("a command said more than one line")

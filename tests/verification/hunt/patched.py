@@ -315,7 +315,7 @@ def problems(name: str, code: int | None, state: State) -> list[str]:
     if not patch.rule and rules & REPAIRS:
         wrong.append(f"it takes a defect for the repair {', '.join(sorted(rules & REPAIRS))}")
     repaired = {one.name for one in recognised().values() if "=".join(one.repair) == patch.rule}
-    seen = {one.name for one in state.causes.values() if one.known == FINDING and not one.control}
+    seen = {cause.name for cause in state.causes.values() if cause.known == FINDING and not cause.control}
     return wrong + [f"it finds {finding}, which the build repairs" for finding in sorted(repaired & seen)]
 
 
@@ -370,7 +370,7 @@ def judged(name: str, ended: Ended, took_s: float) -> Verdict:
         f"exit code {ended.code}" if ended.code is not None else f"stopped after {took_s:.0f} s",
         f"{len(state.oracle)} of {len(CLASSES) - 2} classes compared, differing: {', '.join(counts) or 'none'}",
         f"rules: {', '.join(f'{rule}={value}' for rule, value in changed_rules(state).items()) or 'none'}",
-        f"{runs:,} runs, {sum(not one.known for one in state.causes.values())} new causes",
+        f"{runs:,} runs, {sum(not cause.known for cause in state.causes.values())} new causes",
         ", ".join(f"{part} {seconds:.0f} s" for part, seconds in spent.items()),
         *(f"| {line}" for line in ended.answer),
     ]
@@ -438,9 +438,9 @@ def main() -> int:
     parser.add_argument("--most", default="12m", help="time after which a hunt is stopped, and judged by what it has")
     parser.add_argument("--folder", type=Path, default=ROOT / "store" / "patched", help="of builds and verdicts")
     options = parser.parse_args()
-    for one in options.patches:
-        if one not in names:
-            sys.stderr.write(f"{one!r} is no patch{did_you_mean(one, names)}\n")
+    for patch in options.patches:
+        if patch not in names:
+            sys.stderr.write(f"{patch!r} is no patch{did_you_mean(patch, names)}\n")
             return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)  # Shells let processes in the background ignore it.

@@ -129,7 +129,7 @@ def spread(values: list[float]) -> str:
     """Smallest, quartiles and largest."""
     quarters = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
     return " ".join(
-        f"{value:g}" for value in (min(values), *(round(one, 2) for one in quarters), round(max(values), 2))
+        f"{value:g}" for value in (min(values), *(round(quarter, 2) for quarter in quarters), round(max(values), 2))
     )
 
 
@@ -149,21 +149,23 @@ def main() -> int:
             chunks, pool.map(partial(hunt, first=options.first, count=options.failures), chunks), strict=True
         ):
             tried += part
-            medians = {name: sorted(one.after[name] for one in part)[len(part) // 2] for name in MARK}
+            medians = {name: sorted(trial.after[name] for trial in part)[len(part) // 2] for name in MARK}
             said = ", ".join(f"{value} {name}" for name, value in medians.items())
             sys.stdout.write(f"{' '.join(chunk)}: {len(part)} failures, median {said}\n")
-            sys.stdout.write("".join(f"  {one.what}: {line}\n" for one in part for line in one.wrong))
+            sys.stdout.write("".join(f"  {trial.what}: {line}\n" for trial in part for line in trial.wrong))
             sys.stdout.flush()
     sys.stdout.write(f"{len(tried)} failures: least, quartiles, most\n")
     for name in tried[0].before:
-        before, after = ([float(getattr(one, side)[name]) for one in tried] for side in ("before", "after"))
+        before, after = ([float(getattr(trial, side)[name]) for trial in tried] for side in ("before", "after"))
         sys.stdout.write(f"  {name:8} {spread(before)} -> {spread(after)}\n")
-    sys.stdout.write(f"  CPU s    {spread([one.seconds for one in tried])}\n")
-    for kind, number in Counter(one.kind for one in tried).most_common():
+    sys.stdout.write(f"  CPU s    {spread([trial.seconds for trial in tried])}\n")
+    for kind, number in Counter(trial.kind for trial in tried).most_common():
         sys.stdout.write(f"  {kind}: {number}\n")
-    sys.stdout.write(f"  cured by no single repair: {sum(not one.cause for one in tried)}\n")
-    count = sum(bool(one.wrong) for one in tried)
-    above = [name for name, most in MARK.items() if sorted(one.after[name] for one in tried)[len(tried) // 2] > most]
+    sys.stdout.write(f"  cured by no single repair: {sum(not trial.cause for trial in tried)}\n")
+    count = sum(bool(trial.wrong) for trial in tried)
+    above = [
+        name for name, most in MARK.items() if sorted(trial.after[name] for trial in tried)[len(tried) // 2] > most
+    ]
     sys.stdout.write(f"{count} went wrong; medians above the mark: {', '.join(above) or 'none'}\n")
     return int(bool(count or above))
 

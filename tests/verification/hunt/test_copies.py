@@ -24,7 +24,9 @@ def test_a_copy_of_a_run_ends_like_the_run(name: str, mode: str, seed: int) -> N
 def test_copy_of_a_run_with_records_in_flight_ends_like_the_run() -> None:
     run = begun("reassignments", "kip320", 15)
     events = [event for _, event in run.kernel.scheduled.values()]
-    assert [event for event in events if isinstance(event, FetchResponse) and any(one[2] for one in event.results)]
+    assert [
+        event for event in events if isinstance(event, FetchResponse) and any(result[2] for result in event.results)
+    ]
     assert differences(run) == ""
 
 

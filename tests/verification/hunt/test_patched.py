@@ -36,8 +36,8 @@ def test_patches_name_rule_values_that_repair_a_finding() -> None:
     assert len(repairs) >= 3
     assert len(PATCHES) - len(repairs) >= 3
     assert set(repairs) <= patched.REPAIRS
-    for one in repairs:
-        name, _, value = one.partition("=")
+    for repair in repairs:
+        name, _, value = repair.partition("=")
         assert value in RULES[name].values
 
 

@@ -57,7 +57,11 @@ def test_the_plugin_has_each_decision() -> None:
     with loaded(PLUGIN):
         functions = [added.functions for added in ADDED_VALUES.values()]
         in_force = [ADDED_VALUES[rule, value].functions for _, rule, value in PLUGGED]
-    assert {point for one in functions for point in one} == {point for one in in_force for point in one} == set(POINTS)
+    assert (
+        {point for function in functions for point in function}
+        == {point for one in in_force for point in one}
+        == set(POINTS)
+    )
 
 
 def test_all_promises_and_rules_are_known() -> None:

@@ -72,7 +72,7 @@ def _look_up_names(release: str | None) -> bool:
     found = names.references()
     told = [(f"sources of rules: {len(names.sources())} names", names.wrong_sources())] if release is None else []
     for each in RULES if release is None else (release,):
-        count = len({one.kafka for one in found if each in one.releases})
+        count = len({reference.kafka for reference in found if each in reference.releases})
         told.append((f"{each}: {count} names", names.wrong(found, each)))
     for what, lines in told:
         sys.stdout.write(f"{NAMES} {what}, {len(lines) or 'none'} wrong\n" + "".join(f"  {line}\n" for line in lines))

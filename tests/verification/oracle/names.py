@@ -99,7 +99,7 @@ def references(root: Path = ROOT / "sim") -> list[Reference]:
         module = path.relative_to(ROOT).as_posix()
         for ours, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
             found += read(text, module, ours)
-    return sorted(found, key=lambda one: (one.kafka.partition("#"), one))
+    return sorted(found, key=lambda reference: (reference.kafka.partition("#"), reference))
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -165,12 +165,12 @@ def page(found: Iterable[Reference]) -> str:
         "| Kafka | tags | here |",
         "|---|---|---|",
     ]
-    for kafka, group in groupby(found, key=lambda one: one.kafka):
+    for kafka, group in groupby(found, key=lambda reference: reference.kafka):
         same = list(group)
-        for (first, last), places in groupby(sorted(same), key=lambda one: (one.first, one.last)):
+        for (first, last), places in groupby(sorted(same), key=lambda reference: (reference.first, reference.last)):
             oldest, newest = RELEASES[first][0], RELEASES[last][-1]
             tags = oldest if oldest == newest else f"{oldest} to {newest}"
-            lines.append(f"| `{kafka}` | {tags} | {', '.join(_link(one) for one in places)} |")
+            lines.append(f"| `{kafka}` | {tags} | {', '.join(_link(place) for place in places)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -201,13 +201,13 @@ def declared(wanted: Iterable[str], release: str) -> dict[str, list[str]]:
 def wrong(found: Iterable[Reference], release: str) -> list[str]:
     """What a release's jars contradict, a line each; raises as `declared`."""
     found = list(found)
-    by_name = declared({one.kafka for one in found}, release)
-    named = {(one.kafka, one.path, one.ours) for one in found if release in one.releases}
+    by_name = declared({reference.kafka for reference in found}, release)
+    named = {(reference.kafka, reference.path, reference.ours) for reference in found if release in reference.releases}
     lines = []
-    for one in found:
-        where, having = f"{one.path} {one.ours}: {one.kafka}", by_name[one.kafka]
-        if release not in one.releases:
-            is_named = (one.kafka, one.path, one.ours) in named  # In another range.
+    for reference in found:
+        where, having = f"{reference.path} {reference.ours}: {reference.kafka}", by_name[reference.kafka]
+        if release not in reference.releases:
+            is_named = (reference.kafka, reference.path, reference.ours) in named  # In another range.
             lines += [f"{where}: in {release}, too"] if having and not is_named else []
         elif len(having) != 1:
             lines.append(f"{where}: {f'several in {release}: ' + ', '.join(having) if having else f'not in {release}'}")

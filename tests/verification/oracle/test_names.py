@@ -17,14 +17,14 @@ from tests.verification.oracle import class_files, names
 
 def test_every_reference_can_be_read_and_is_on_the_page() -> None:
     found = names.references()
-    assert {one.path.split("/")[1] for one in found} >= {"protocol", "environment", "hosts"}
+    assert {reference.path.split("/")[1] for reference in found} >= {"protocol", "environment", "hosts"}
     rows = re.findall(r"^\| `(.+?)` \| (.+?) \| (.+) \|$", names.page(found), re.MULTILINE)
-    assert {kafka for kafka, _, _ in rows} == {one.kafka for one in found}
+    assert {kafka for kafka, _, _ in rows} == {reference.kafka for reference in found}
     assert sum(here.count("](../sim/") for _, _, here in rows) == len(found)
 
 
 def test_docstrings_name_kafkas_methods_in_no_other_form() -> None:
-    known = {one.kafka.replace("#", ".") for one in names.references() if "#" in one.kafka}
+    known = {reference.kafka.replace("#", ".") for reference in names.references() if "#" in reference.kafka}
     prose = re.compile(r"(?<![`\w.])[A-Z]\w+\.[a-z]\w+|Kafka class(?:es)?:")
     for path in (ROOT / "sim").rglob("*.py"):
         for ours, text in names.docstrings(ast.parse(path.read_text(encoding="utf-8"))):
@@ -40,7 +40,7 @@ def test_a_docstring_may_have_several_references_over_lines() -> None:
 
     Args: none.
     """
-    assert [(one.kafka, one.first, one.last) for one in names.read(text)] == [
+    assert [(reference.kafka, reference.first, reference.last) for reference in names.read(text)] == [
         ("Partition#makeLeader", "0.10.2", "4.4"),
         ("log.Log.Inner#append", "0.10.2", "2.6"),
         ("UnifiedLog", "4.1", "4.1"),

@@ -212,7 +212,7 @@ class Machine:
 
     def _outcome(self, client: KafkaRaftClient, host: _Host) -> Outcome:
         waits = tuple(sorted((node, encode(request)) for node, request in client.requests.in_flight.items()))
-        parked = tuple((encode(one.request), encode(one.response)) for one in client._fetches._parked)  # noqa: SLF001
+        parked = tuple((encode(fetch.request), encode(fetch.response)) for fetch in client._fetches._parked)  # noqa: SLF001
         log = client.log
         snapshot = Snapshot(
             _freeze_state(client.quorum.state),

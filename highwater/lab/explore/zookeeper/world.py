@@ -89,9 +89,9 @@ class Bounds:
     def name(self) -> str:
         """What differs from the defaults, for people."""
         return " ".join(
-            one.name if value is True else f"{one.name}={value}".replace(" ", "")
-            for one in fields(self)
-            if (value := getattr(self, one.name)) != one.default
+            field.name if value is True else f"{field.name}={value}".replace(" ", "")
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
         )
 
 
@@ -312,7 +312,7 @@ class World:
     def _is_idle(self, before: State, after: State, follower: int) -> bool:
         """Whether a request changes nothing, now and when its reply arrives: it may as well arrive later."""
         step = _Step(self, after)
-        step.deliver(next(one for one in step.messages if one.follower == follower and one.is_reply))
+        step.deliver(next(message for message in step.messages if message.follower == follower and message.is_reply))
         return step.end() == before
 
     def _leaders(self, state: State) -> Iterator[tuple[Action, State]]:
@@ -548,5 +548,5 @@ class _Step:
         for follower in self.world.brokers:
             view = views[self.snapshots[follower - 1]]
             waits = view.follows == broker and view.waits
-            if waits and not any(one.follower == follower and not one.stale for one in self.messages):
+            if waits and not any(message.follower == follower and not message.stale for message in self.messages):
                 self.run(follower, ("failed",))

@@ -117,7 +117,7 @@ def test_the_scenario_has_the_faults_of_the_answers(answers: Answers, kinds: set
 def test_present_settings_come_first_and_pairs_are_counted() -> None:
     now, flush = [True] * 10 + [False] * 10, "log.flush.interval.messages = 1"
     found = outcome({(PRESENT, "kraft"): now, (flush, "kraft"): [False] * 19 + [True]})
-    first, other = findings(found)[0], next(one for one in findings(found) if one.change == flush)
+    first, other = findings(found)[0], next(finding for finding in findings(found) if finding.change == flush)
     assert (first.change, first.mode, first.lost, first.p) == (PRESENT, "kraft", 10, 1)
     assert (other.lost, other.saved, other.cost) == (1, 10, 1)
     assert other.p == pytest.approx(12 * 2 / 2**11)

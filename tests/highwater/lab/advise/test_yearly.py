@@ -109,17 +109,19 @@ def test_no_task_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     *_, last = yearly.waves(exposed(outages=1.0, pauses=1.0), None, 9, LocalRunner())
     assert 0 < last.runs <= 9 * yearly.PIECE
     assert last.runs < yearly.FIRST
-    assert all(one.runs for one in last.tallies[:3])
+    assert all(tally.runs for tally in last.tallies[:3])
     *_, none = yearly.waves(exposed(outages=1.0), None, 0, LocalRunner())
     assert none.runs == 0
     assert none.losses_a_year[:2] == (0, 0)
-    assert none.losses_a_year[2] == pytest.approx(sum(one.stratum.a_year for one in none.tallies) + none.larger_a_year)
+    assert none.losses_a_year[2] == pytest.approx(
+        sum(tally.stratum.a_year for tally in none.tallies) + none.larger_a_year
+    )
 
 
 def test_waves_grow_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = count()
     monkeypatch.setattr(yearly, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
-    runs = [one.runs for one in yearly.waves(exposed(outages=1.0), None, 60, LocalRunner())]
+    runs = [estimate.runs for estimate in yearly.waves(exposed(outages=1.0), None, 60, LocalRunner())]
     assert len(runs) > 1
     assert runs == sorted(runs)
 
@@ -139,7 +141,7 @@ def test_figures_do_not_depend_on_the_number_of_processes() -> None:
     for processes in (1, 2):
         with LocalRunner(processes) as pool:
             *_, last = yearly.waves(found, 10, 1, pool)
-            estimates.append([(one.stratum.name, one.runs, one.lost) for one in last.tallies])
+            estimates.append([(tally.stratum.name, tally.runs, tally.lost) for tally in last.tallies])
     assert estimates[0] == estimates[1]
 
 
@@ -170,7 +172,9 @@ def test_losses_a_year_are_told_for_each_advised_change(
         experiment = outcome.experiment
         change = next(one for one in experiment.changes if one.settings.get("log.flush.interval.messages") == 1)
         mode = experiment.modes[0]
-        return [(next(one for one in findings.findings(outcome) if one.change == change.name), change, mode)]
+        return [
+            (next(finding for finding in findings.findings(outcome) if finding.change == change.name), change, mode)
+        ]
 
     monkeypatch.setattr(findings, "advised", flushed)
     file = tmp_path / "rates.toml"

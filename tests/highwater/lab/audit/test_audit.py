@@ -163,7 +163,7 @@ def test_topics_and_brokers_may_go(tmp_path: Path) -> None:
 def against(found: Audit, broker: int) -> dict[str, list[str]]:
     """What speaks against a restart."""
     restart = check(found, broker, found.image.name)
-    return {found.image.name(key): [one.text for one in reasons] for key, reasons in restart.reasons.items()}
+    return {found.image.name(key): [reason.text for reason in reasons] for key, reasons in restart.reasons.items()}
 
 
 def causes(found: Audit, broker: int) -> list[tuple[str, list[int], list[str]]]:
@@ -270,7 +270,7 @@ def test_records_that_no_controller_writes(records: list[Any], problem: str, tmp
     log = begun()
     log.add(*records)
     found = audited(log, tmp_path)
-    assert [one.problem for one in found.unexplained if problem in one.problem]
+    assert [explanation.problem for explanation in found.unexplained if problem in explanation.problem]
 
 
 def test_unclean_elections_may_be_allowed_by_server_properties(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_directory_reported_again_clears_the_elr(tmp_path: Path) -> None:
     log.add(change(eligibleLeaderReplicas=[]))
     found = audited(log, tmp_path)
     assert not found.unexplained
-    assert [(one.events, one.bugs) for one in found.bugs] == [
+    assert [(bug.events, bug.bugs) for bug in found.bugs] == [
         (("broker 1 reports the log directory of its replica",), ("directory_assignment",))
     ]
 

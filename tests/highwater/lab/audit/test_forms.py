@@ -53,7 +53,7 @@ def risks(found: Audit) -> dict[str, list[Risk]]:
 def restarts(found: Audit) -> dict[int, dict[str, list[str]]]:
     def of(broker: int) -> dict[str, list[str]]:
         name = found.image.name
-        return {name(key): [one.text for one in told] for key, told in check(found, broker, name).reasons.items()}
+        return {name(key): [reason.text for reason in told] for key, told in check(found, broker, name).reasons.items()}
 
     return {broker: of(broker) for broker in sorted(found.image.brokers)}
 

@@ -122,7 +122,7 @@ def test_a_snapshot_and_the_segments_after_it(tmp_path: Path) -> None:
     whole = audit([log.segment(tmp_path / "whole")])
     first = log.offset - 2
     place = log.segment(tmp_path / "tail", first)
-    earlier = batch(0, [encoded(*one) for records in log.batches[:-1] for one in records])
+    earlier = batch(0, [encoded(*record) for records in log.batches[:-1] for record in records])
     (place / f"{first:020}-0000000001.checkpoint").write_bytes(earlier)
     tail = audit([place])
     (note,) = tail.notes
@@ -131,7 +131,7 @@ def test_a_snapshot_and_the_segments_after_it(tmp_path: Path) -> None:
     (place / f"{first:020}.log").unlink()
     alone = audit([place])
     assert alone.notes == ["there are no segments: only the state of the newest snapshot is known"]
-    assert [one.offset for one in alone.image.partitions.values()] == [-1], "the snapshot does not hold it"
+    assert [partition.offset for partition in alone.image.partitions.values()] == [-1], "the snapshot does not hold it"
     ((_, facts),) = alone.facts.items()
     assert (facts.behind, facts.complete) == ({}, frozenset({1, 2}))
 
@@ -140,7 +140,7 @@ def test_an_elr_that_a_snapshot_shows_beside_a_large_isr_is_behind(tmp_path: Pat
     log = begun()
     log.add(change(isr=[1, 2], eligibleLeaderReplicas=[3]))
     place = log.segment(tmp_path, log.offset)
-    earlier = batch(0, [encoded(*one) for records in log.batches for one in records])
+    earlier = batch(0, [encoded(*record) for records in log.batches for record in records])
     (place / f"{log.offset:020}-0000000001.checkpoint").write_bytes(earlier)
     (risks,) = audit([place]).risks.values()
     assert [(risk.kind, risk.since) for risk in risks] == [("elr-behind", -1)]
@@ -154,7 +154,7 @@ def test_gaps_and_torn_ends_are_reported(tmp_path: Path) -> None:
     assert audit([place]).image.next_offset == log.offset - 2
     first, last = log.batches[0], log.batches[-1]
     ends = ((0, first), (log.offset - 2, last))
-    file.write_bytes(b"".join(batch(base, [encoded(*one) for one in records]) for base, records in ends))
+    file.write_bytes(b"".join(batch(base, [encoded(*record) for record in records]) for base, records in ends))
     (note,) = audit([place]).notes
     assert f"records 3 to {log.offset - 3} are missing" in note
 

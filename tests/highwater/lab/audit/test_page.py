@@ -75,6 +75,6 @@ def test_a_snapshot_is_the_first_row_of_a_time_line(tmp_path: Path) -> None:
     log = begun()
     first = log.add(change(isr=[1], eligibleLeaderReplicas=[2], leader=-1))
     place = log.segment(tmp_path, first)
-    earlier = batch(0, [encoded(*one) for records in log.batches[:-1] for one in records])
+    earlier = batch(0, [encoded(*record) for records in log.batches[:-1] for record in records])
     (place / f"{first:020}-0000000001.checkpoint").write_bytes(earlier)
     assert '<th scope="row">snapshot</th>' in page(place)

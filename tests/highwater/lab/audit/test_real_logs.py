@@ -62,7 +62,7 @@ def test_every_record_of_a_real_log_is_explained(dump: Path) -> None:
         found = audit([dump], release=given)
         assert not found.unexplained
         assert found.explained["one event"] + found.explained["several events"] > 1
-    rules = {rule for one in found.bugs for rule in one.bugs}
+    rules = {rule for bug in found.bugs for rule in bug.bugs}
     assert rules == BUGS.get(name(dump), set())
 
 
@@ -74,12 +74,12 @@ def test_there_are_logs_of_four_releases() -> None:
 @pytest.mark.parametrize("log", ELECTED)
 def test_the_election_that_lost_records_is_found_and_the_partition_was_at_risk_before(log: str) -> None:
     found = audit([LOGS / f"{log}.txt.xz"])
-    (election,) = [one for one in found.happened if "left the assignment" in one.text]
+    (election,) = [event for event in found.happened if "left the assignment" in event.text]
     assert f"broker {ELECTED[log]} was elected" in election.text
     (begun,) = found.at_risk.values()
     assert begun[0].kind
     assert begun[0].offset < election.offset
-    assert "elr-without-log" in [one.kind for one in begun if one.offset < election.offset]
+    assert "elr-without-log" in [risk.kind for risk in begun if risk.offset < election.offset]
 
 
 def test_segments_and_their_dump_give_the_same_answers() -> None:

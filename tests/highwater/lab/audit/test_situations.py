@@ -90,7 +90,7 @@ def test_the_situation_of_a_log(tmp_path: Path) -> None:
     found = audit([log.segment(tmp_path)])
     (key,) = found.image.partitions
     here = situation_of(found.image, key, found.facts[key])
-    assert [(broker, one.machine, one.complete) for broker, one in here.replicas] == [
+    assert [(broker, replica.machine, replica.complete) for broker, replica in here.replicas] == [
         (1, Machine.UP, True),
         (2, Machine.UP, True),
         (3, Machine.STOPPED, False),

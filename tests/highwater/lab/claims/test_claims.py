@@ -35,24 +35,24 @@ def test_a_claim_names_what_would_contradict_it(claim: Claim) -> None:
 
 def test_findings_contradict_claims_that_there_are() -> None:
     known = {claim.name: claim for claim in claims()}
-    for one in all_findings().values():
-        for name in one.table.contradicts:
+    for finding in all_findings().values():
+        for name in finding.table.contradicts:
             assert known[name].verdict == BROKEN
-            assert one.name in {evidence.scenario for evidence in known[name].evidence}
+            assert finding.name in {evidence.scenario for evidence in known[name].evidence}
 
 
 def test_a_sentence_as_if_bugs_were_repaired_has_the_same_scenarios_in_repaired_modes() -> None:
     broken, repaired = named(["leo-reset", "leo-reset-repaired"])
-    assert [one.scenario for one in broken.evidence] == [one.scenario for one in repaired.evidence]
-    assert [one.mode for one in broken.evidence] == ["elr-4.3", "elr-4.3", "kip320-2.6.1"]
-    assert [one.mode for one in repaired.evidence] == ["elr-repaired", "elr-repaired", "kip320-repaired"]
-    assert {one.kinds for one in repaired.evidence} == {("committed-loss",)}
+    assert [evidence.scenario for evidence in broken.evidence] == [evidence.scenario for evidence in repaired.evidence]
+    assert [evidence.mode for evidence in broken.evidence] == ["elr-4.3", "elr-4.3", "kip320-2.6.1"]
+    assert [evidence.mode for evidence in repaired.evidence] == ["elr-repaired", "elr-repaired", "kip320-repaired"]
+    assert {evidence.kinds for evidence in repaired.evidence} == {("committed-loss",)}
 
 
 def test_runs_say_what_is_recorded() -> None:
     found = list(judge(claims(), range(3), LocalRunner()))
-    assert [one.claim.name for one in found if not one.expected] == []
-    assert all(one.runs for one in found if one.claim.evidence)
+    assert [judgement.claim.name for judgement in found if not judgement.expected] == []
+    assert all(judgement.runs for judgement in found if judgement.claim.evidence)
 
 
 def test_a_run_that_contradicts_a_claim_is_told() -> None:
@@ -71,7 +71,7 @@ def test_losses_outside_the_promise_count_where_a_claim_says_so() -> None:
     found = [
         next(judge([Claim("x", "s", "s", "m", HELD, (test,))], range(1), LocalRunner())) for test in (anywhere, inside)
     ]
-    assert [one.verdict for one in found] == [BROKEN, HELD]
+    assert [judgement.verdict for judgement in found] == [BROKEN, HELD]
 
 
 def test_an_unknown_claim_is_refused() -> None:

@@ -39,7 +39,7 @@ def test_a_feature_is_upgraded_or_downgraded(monkeypatch: pytest.MonkeyPatch, le
     (feature,) = update.feature_updates
     assert (feature.feature, feature.max_version_level, feature.upgrade_type) == (ELR_FEATURE, level, kind)
     (resource,) = configs.resources
-    assert [(one.name, one.value) for one in resource.configs] == [("min.insync.replicas", "2")]
+    assert [(config.name, config.value) for config in resource.configs] == [("min.insync.replicas", "2")]
 
 
 def test_a_refused_feature_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

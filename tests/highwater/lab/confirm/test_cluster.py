@@ -66,7 +66,7 @@ def cluster_of_two_directories(folder: Path) -> tuple[Any, KafkaNode]:
 def test_each_directory_is_formatted_and_the_metadata_log_is_in_none_of_them(tmp_path: Path) -> None:
     cluster, node = cluster_of_two_directories(tmp_path)
     folders = [node.directory(1), node.directory(2), node.metadata]
-    lines = [line for one in folders for line in (one / "meta.properties").read_text().splitlines()]
+    lines = [line for folder in folders for line in (folder / "meta.properties").read_text().splitlines()]
     assert len({line for line in lines if line.startswith("directory.id=")}) == 3
     properties = cluster._of_several_directories(node)
     assert properties["metadata.log.dir"] == node.metadata

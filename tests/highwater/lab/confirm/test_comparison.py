@@ -61,8 +61,10 @@ def as_acted(
     return RealRun(
         met=[(True, line["met_at_us"]) for line in result.story],
         states=[
-            PartitionSnapshot(one.leader or -1, 10 + one.epoch, one.isr, one.elr or (), one.last_known_elr or ())
-            for one in changes
+            PartitionSnapshot(
+                change.leader or -1, 10 + change.epoch, change.isr, change.elr or (), change.last_known_elr or ()
+            )
+            for change in changes
         ],
         after_script=deepcopy(disks),
         final=disks,

@@ -19,7 +19,7 @@ BROKERS = FIXTURES / "brokers"
 
 def batches(name: str) -> list[tuple[int, int, int, str, int]]:
     found = files.batches_in((BROKERS / name).read_bytes())
-    return [(one.base_offset, one.last_offset, one.leader_epoch, one.name, one.first_id) for one in found]
+    return [(batch.base_offset, batch.last_offset, batch.leader_epoch, batch.name, batch.first_id) for batch in found]
 
 
 def test_a_segment_without_leader_epochs() -> None:
@@ -44,7 +44,7 @@ def test_a_segment_that_was_cut_anywhere_holds_whole_batches_only(kept: int) -> 
 def test_a_batch_that_is_not_sound_ends_a_log() -> None:
     data = bytearray((BROKERS / "segment-2.0.0.log").read_bytes())
     data[436 + 17] ^= 0xFF
-    assert [one.name for one in files.batches_in(bytes(data))] == ["m1"]
+    assert [batch.name for batch in files.batches_in(bytes(data))] == ["m1"]
 
 
 def test_nonsense_is_an_empty_log() -> None:

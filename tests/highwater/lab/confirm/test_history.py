@@ -117,7 +117,7 @@ def test_kraft_tells_every_change_of_isr_and_elr(tmp_path: Path, schemas: list[P
     shutil.copy(BROKERS / "metadata-4.1.0.log", tmp_path / "00000000000000000000.log")
     history = MetadataHistory(tmp_path, "partition", schemas)
     steps = history.poll()
-    told = [(one.leader, one.leader_epoch, one.isr, one.elr, one.last_known_elr) for one in history.states]
+    told = [(state.leader, state.leader_epoch, state.isr, state.elr, state.last_known_elr) for state in history.states]
     assert told == [
         (1, 0, (1, 2, 3), (), ()),
         (1, 0, (1, 2), (), ()),

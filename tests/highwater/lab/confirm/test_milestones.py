@@ -73,11 +73,11 @@ def found(step: str, broker: int) -> list[Milestone]:
 
 
 def test_the_script_waits_for_an_end_that_is_next_in_the_story() -> None:
-    assert [one.told for one in found("shutdown", 3)] == [0, 1, 2, 2]
+    assert [milestone.told for milestone in found("shutdown", 3)] == [0, 1, 2, 2]
 
 
 def test_what_comes_after_a_line_is_not_waited_for() -> None:
-    assert [one.told for one in found("append", 2)] == [0, 1, 1, 2]
+    assert [milestone.told for milestone in found("append", 2)] == [0, 1, 1, 2]
 
 
 def test_changes_before_a_line_count_and_what_it_brings_about_does_not() -> None:
@@ -89,7 +89,7 @@ def test_changes_before_a_line_count_and_what_it_brings_about_does_not() -> None
     rules = RulesInForce(mode("elr").rules, {})
     script = [line for line in scenario.script if rules.fit(line.rules, None)]
     story = [line for line in scenario.story if rules.fit(line.rules, None)]
-    told = [len(one.changes) for one in milestones(result, script, story, batches, disks, elr=True)]
+    told = [len(milestone.changes) for milestone in milestones(result, script, story, batches, disks, elr=True)]
     assert all(before <= after for before, after in pairwise(told))
     times = comparison.times_us(result.trace, script, batches)
     assert times[-1] == comparison.script_end_us(result.trace, script, batches)
@@ -99,7 +99,7 @@ def test_changes_before_a_line_count_and_what_it_brings_about_does_not() -> None
 
 def test_acknowledgements_before_a_line_are_waited_for() -> None:
     script, _, found = of("kip101-scenario-1", "kip279")
-    acked = [sorted(one.acked) for one in found]
+    acked = [sorted(milestone.acked) for milestone in found]
     assert acked == sorted(acked)
     second = next(place for place, line in enumerate(script) if line.params.get("batch") == "m2")
     assert (acked[second], acked[-1]) == ([0], [0, 1])
@@ -113,11 +113,13 @@ def test_simultaneous_steps_before_the_line_are_waited_for() -> None:
 
 def test_a_stall_ends_as_long_after_the_last_change_before_that_as_simulated() -> None:
     script, _, found = of("forgotten-expansion", "elr-4.3")
-    (stall,) = (one for line, one in zip(script, found, strict=True) if line.do == "disk-stall")
+    (stall,) = (milestone for line, milestone in zip(script, found, strict=True) if line.do == "disk-stall")
     changes, lasted_us = stall.over
     assert changes == 2  # The leader's first change, and that of the ISR without the stalled follower.
     assert 13_000_000 < lasted_us < 14_000_000
-    assert {one.over for line, one in zip(script, found, strict=True) if line.do != "disk-stall"} == {(0, 0)}
+    assert {milestone.over for line, milestone in zip(script, found, strict=True) if line.do != "disk-stall"} == {
+        (0, 0)
+    }
 
 
 def test_disks_are_those_of_the_moment() -> None:
@@ -141,7 +143,10 @@ def test_disks_are_those_of_the_moment() -> None:
 def test_brokers_that_go_back_to_their_hw_files_are_known(name: str, to_hw: tuple[int, ...]) -> None:
     """Broker 1, whose leader has no answer before 2.0.1."""
     script, _, found = of("stale-log-start", name)
-    assert [tuple(one.to_hw) for line, one in zip(script, found, strict=True) if line.do == "kill"] == [to_hw, ()]
+    assert [tuple(milestone.to_hw) for line, milestone in zip(script, found, strict=True) if line.do == "kill"] == [
+        to_hw,
+        (),
+    ]
 
 
 def test_hw_files_of_brokers_that_live_on_are_not_waited_for() -> None:
@@ -161,7 +166,13 @@ def test_who_lost_power_is_not_waited_for_until_its_log_is_loaded(name: str, *, 
     script, _, found = of("kip841", name)
     place = next(number for number, line in enumerate(script) if line.do == "power-loss")
     assert [line.do for line in script[place:]] == ["power-loss", "cut", "start", "kill", "wait"]
-    assert [2 in one.disks for one in found[place - 1 : place + 4]] == [True, True, False, False, registers_loaded]
+    assert [2 in milestone.disks for milestone in found[place - 1 : place + 4]] == [
+        True,
+        True,
+        False,
+        False,
+        registers_loaded,
+    ]
 
 
 def test_a_run_that_is_followed_is_the_same_run() -> None:

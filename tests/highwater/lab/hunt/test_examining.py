@@ -77,4 +77,4 @@ def test_a_pair_of_which_one_finding_is_hidden_is_new_and_named_by_both_repairs(
     key, told, known_as = examining._named("no-progress", MODES["elr-4.3"], [], [], FAULTS, together)
     assert (key, known_as) == (f"no-progress: by {together[0]} with {together[1]}", "")
     assert told == f"no-progress, cured only by {together[0]} with {together[1]}"
-    assert not {one.name for one in together} & set(examining.WIDE)
+    assert not {repair.name for repair in together} & set(examining.WIDE)

@@ -245,8 +245,8 @@ def test_a_full_disk_ends_a_hunt_with_what_is_done(tmp_path: Path, monkeypatch: 
 @pytest.mark.usefixtures("stubbed")
 def test_new_causes_are_acted_out_three_times(tmp_path: Path) -> None:
     state = steps(tmp_path, 80, lacks="", act=confirmed)
-    assert {len(one.runs) for one in state.written.values()} <= {0, 1, 2, 3}
-    assert [one for one in state.written.values() if len(one.runs) == 3]
+    assert {len(ticket.runs) for ticket in state.written.values()} <= {0, 1, 2, 3}
+    assert [ticket for ticket in state.written.values() if len(ticket.runs) == 3]
 
 
 @pytest.mark.usefixtures("stubbed")
@@ -324,13 +324,13 @@ def test_another_failure_of_a_cause_is_tried_where_brokers_differ(tmp_path: Path
         return {"result": acting.CONFIRMED if good else acting.DIFFERS, "told": "a log"}
 
     state = steps(tmp_path, 250, lacks="", act=act)
-    retried = [one for one in state.written.values() if len(one.earlier) == hunter.RETRIES]
+    retried = [ticket for ticket in state.written.values() if len(ticket.earlier) == hunter.RETRIES]
     assert retried
-    for one in retried:
-        assert one.earlier == ["not confirmed: a log"] * 2
-        assert (tmp_path / states.FINDINGS / one.folder / states.SCRIPT).is_file()
-        assert one.folder.endswith("-3")
-        assert acted.count(one.folder) == len(one.runs) <= 3
+    for ticket in retried:
+        assert ticket.earlier == ["not confirmed: a log"] * 2
+        assert (tmp_path / states.FINDINGS / ticket.folder / states.SCRIPT).is_file()
+        assert ticket.folder.endswith("-3")
+        assert acted.count(ticket.folder) == len(ticket.runs) <= 3
 
 
 @pytest.mark.usefixtures("stubbed")

@@ -79,7 +79,7 @@ def test_a_mode_that_loses_is_found(losing: Review) -> None:
     )
     assert {kind: counts.only_mode for kind, counts in power.inside.items() if counts.only_mode} == only
     assert power.touched == power.effects["follower_truncation"] > 0
-    assert {one.name for one in losing.moved} == {
+    assert {scenario.name for scenario in losing.moved} == {
         name + end for name in ("rolling", "power") for end in (UPGRADE, DOWNGRADE)
     }
     assert losing.skipped == []
@@ -125,7 +125,7 @@ def test_a_claim_without_a_kind_is_said_to_be_untested(losing: Review) -> None:
 
 
 def test_downgraded_brokers_begin_in_the_mode(losing: Review) -> None:
-    downgrade = next(one for one in losing.moved if one.name == f"rolling{DOWNGRADE}")
+    downgrade = next(scenario for scenario in losing.moved if scenario.name == f"rolling{DOWNGRADE}")
     assert downgrade.pair.b == "back"
     assert f"--modes {losing.base.name}," in downgrade.command
 

@@ -62,12 +62,12 @@ def test_elr_without_a_feature_level_breaks_a_rolling_upgrade(tmp_path: Path) ->
     found, said = reviewed("early-elr", "kraft-3.5", "power", 9, tmp_path)
     assert (found.verdict, found.is_worse, found.lost) == (BREAKS_UPGRADE, True, {})
     assert found.broken["exposed-loss"].again == (0, 24, 24)
-    assert {one.name for one in found.moved} >= {"power-upgrade", "power-downgrade"}
+    assert {scenario.name for scenario in found.moved} >= {"power-upgrade", "power-downgrade"}
     assert said[0] == "early-elr keeps its promise, but not while brokers are upgraded to it from kraft-3.5, or back."
 
 
 def test_rules_that_answer_otherwise_and_change_no_history_are_not_tested(tmp_path: Path) -> None:
     found, said = reviewed("elr-4.3+isr_lag=time", "elr-4.3", "chaos", 3, tmp_path)
     assert (found.verdict, found.is_worse) == (UNTESTED, False)
-    assert sum(one.touched for one in found.swept) == 3
+    assert sum(scenario.touched for scenario in found.swept) == 3
     assert any("decided otherwise on 3 of 3 seeds, and changed what happened on 0;" in line for line in said)

@@ -20,7 +20,7 @@ def test_each_finding_has_a_row_and_a_section(page: str) -> None:
     assert re.findall(r"^\| \[`([a-z0-9-]+)`\]\(#\1\) \|", page, re.MULTILINE) == list(all_findings())
     assert re.findall(r"^###? (\S+)$", page, re.MULTILINE) == list(all_findings())
     assert page.count("**What decides in Kafka's code.**") == len(
-        {one.main for one in all_findings().values() if all_findings()[one.main].table.cause}
+        {finding.main for finding in all_findings().values() if all_findings()[finding.main].table.cause}
     )
 
 
@@ -58,9 +58,9 @@ def test_the_findings_begin_with_whom_they_concern() -> None:
     rows = list(concerned())
     page = (ROOT / "highwater" / "lab" / "confirm" / "FINDINGS.md").read_text(encoding="utf-8")
     assert "\n".join(["", *rows, ""]) in page.partition("## What they have in common")[0]
-    numbered = [one for one in all_findings().values() if one.table.number is not None]
+    numbered = [finding for finding in all_findings().values() if finding.table.number is not None]
     assert len(rows) == len(numbered) + 2
-    assert all(one.table.trigger and one.table.avoid for one in numbered)
+    assert all(finding.table.trigger and finding.table.avoid for finding in numbered)
     assert any(row.startswith("| `forgotten-expansion` | 3.9 to 4.4 | any | ") for row in rows)
     assert any(row.startswith("| `reassignment-back` | 4.3 to 4.4 | ELR | ") for row in rows)
     assert any(row.startswith("| `recreated-topic` | 3.9 to 4.4 | any | ") for row in rows)  # By a program of its own.

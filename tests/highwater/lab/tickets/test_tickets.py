@@ -36,7 +36,7 @@ FINDINGS = (
 
 
 def test_every_cause_is_a_rule_with_kafkas_names() -> None:
-    known = {one.kafka for one in names.references()} | set(names.sources())
+    known = {reference.kafka for reference in names.references()} | set(names.sources())
     for rule, cause in causes().items():
         assert rule in RULES
         assert set(cause.kafka) <= known, rule
@@ -50,8 +50,8 @@ def test_a_finding_has_a_ticket_with_a_script(name: str, tmp_path: Path) -> None
     assert f"highwater confirm {name} --kafka {story.release}" in text
     for rule in story.rules():
         assert all(f"`{kafka}`" in text for kafka in causes()[rule].kafka)
-    for one in story.tried:
-        assert f"| {one.release} | {one.agreed} of {one.runs} |" in text
+    for trial in story.tried:
+        assert f"| {trial.release} | {trial.agreed} of {trial.runs} |" in text
     assert not re.search("@[a-z_]+@", script)
     (tmp_path / "story.sh").write_text(script, encoding="utf-8")
     assert subprocess.run(["bash", "-n", str(tmp_path / "story.sh")], check=False).returncode == 0
@@ -60,7 +60,7 @@ def test_a_finding_has_a_ticket_with_a_script(name: str, tmp_path: Path) -> None
 def test_the_newest_release_that_fails_is_told() -> None:
     assert tell("reassignment-back").release == "4.4.0"
     assert tell("directory-assignment").release.startswith("4.2.")
-    kept = [one.release for one in tell("directory-assignment").tried if not one.fails]
+    kept = [trial.release for trial in tell("directory-assignment").tried if not trial.fails]
     assert kept[0] == "4.3.1"
 
 

@@ -12,7 +12,7 @@ from sim.protocol.modes import mode
 
 
 def test_a_hidden_finding_is_off_the_list() -> None:
-    names = [one.name for one in known(["reassignment-back"])]
+    names = [finding.name for finding in known(["reassignment-back"])]
     assert "reassignment-back" not in names
     assert len(names) == len(recognised()) - 1
 

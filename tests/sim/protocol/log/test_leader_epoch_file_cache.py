@@ -91,8 +91,8 @@ def test_moving_the_start_keeps_the_epoch_of_what_remains(
 def test_neighbours_of_an_epoch(history: list[tuple[str, int, int]], epoch: int) -> None:
     cache = play(history, strict=True)[0]
     entries = cache.entries
-    assert cache.entry(epoch) == next((one for one in entries if one[0] == epoch), None)
-    assert cache.previous(epoch) == next((one for one in reversed(entries) if one[0] < epoch), None)
+    assert cache.entry(epoch) == next((entry for entry in entries if entry[0] == epoch), None)
+    assert cache.previous(epoch) == next((entry for entry in reversed(entries) if entry[0] < epoch), None)
 
 
 def test_a_contradicting_epoch_removes_entries_only_if_strict() -> None:

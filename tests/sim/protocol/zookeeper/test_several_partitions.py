@@ -210,7 +210,7 @@ def _reassign(store: Store, name: str, broker: int) -> None:
     """The partition is to leave a broker."""
     replicas = store.states[name].replicas
     if name not in store.targets and len(replicas) > 1:
-        store.targets[name] = tuple(one for one in replicas if one != broker)
+        store.targets[name] = tuple(replica for replica in replicas if replica != broker)
 
 
 def _leave(store: Store, name: str, broker: int) -> None:

@@ -52,12 +52,12 @@ class Broker:
         """See `AlterPartitionHost`."""
         sent = [
             [
-                int(one.name),
-                [[*entry] for entry in one.broker_epochs.items()],
-                one.leader_epoch,
-                one.partition_epoch,
+                int(change.name),
+                [[*entry] for entry in change.broker_epochs.items()],
+                change.leader_epoch,
+                change.partition_epoch,
             ]
-            for one in changes
+            for change in changes
         ]
         self._sent.append([self._broker_epoch, sorted(sent)])
 

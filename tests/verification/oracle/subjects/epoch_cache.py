@@ -86,7 +86,7 @@ def _do(cache: LeaderEpochFileCache, name: str, values: list[int], *, names_epoc
         case "epoch-of":
             return cache.epoch_for_offset(*values)
         case "near":
-            previous, following = cache.previous(*values), (one for one in cache.epochs if one > values[0])
+            previous, following = cache.previous(*values), (epoch for epoch in cache.epochs if epoch > values[0])
             return [previous and previous[0], cache.entry(*values) is not None, next(following, None)]
         case _:
             raise ValueError(f"unknown operation {name!r}")

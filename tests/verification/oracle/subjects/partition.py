@@ -190,8 +190,10 @@ class Driver:
                 partition.append_fetched(Batch(leo, leo + count - 1, epoch, 0))
             case "truncate":
                 log = partition.log
-                holding = (one for one in (*log.below, *log.batches) if one.base_offset <= values[0] <= one.last_offset)
-                partition.truncate_to(next((one.base_offset for one in holding), values[0]))
+                holding = (
+                    batch for batch in (*log.below, *log.batches) if batch.base_offset <= values[0] <= batch.last_offset
+                )
+                partition.truncate_to(next((batch.base_offset for batch in holding), values[0]))
             case "shrink":
                 if partition.is_leader:
                     partition.shrink_isr(host.now_us)

@@ -58,12 +58,12 @@ class Broker:
         """See `AlterPartitionHost`."""
         sent = [
             [
-                int(one.name),
-                [[member, one.broker_epochs[member]] for member in sorted(one.isr)],
-                one.leader_epoch,
-                one.partition_epoch,
+                int(change.name),
+                [[member, change.broker_epochs[member]] for member in sorted(change.isr)],
+                change.leader_epoch,
+                change.partition_epoch,
             ]
-            for one in changes
+            for change in changes
         ]
         self._sent.append([self._broker_epoch, sorted(sent)])
 
@@ -177,8 +177,8 @@ class Drawing:
         for broker in OTHERS:
             if rng.random() < 0.9:
                 self.case.append(["broker", broker, "alive", 10])
-        for number, one in enumerate(self._drawings):
-            one.begin()
+        for number, drawing in enumerate(self._drawings):
+            drawing.begin()
             self._take(number)
         for _ in range(rng.randint(6, 60)):
             roll = rng.random()

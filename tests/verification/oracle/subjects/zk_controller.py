@@ -247,7 +247,9 @@ class Host(ControllerHost):
             if state is None or state.leader not in store.registered:
                 continue
             isr = tuple(
-                one for one in state.replicas if one == state.leader or (one in members and one in store.registered)
+                replica
+                for replica in state.replicas
+                if replica == state.leader or (replica in members and replica in store.registered)
             )
             store.write(state.name, state.leader, isr, state.replicas, state.leader_epoch, state.controller_epoch)
             changed.append(state.name)
