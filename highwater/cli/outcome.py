@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from faults.kinds.registry import KINDS
 from highwater.cli.outline import expectation
 from reports.document.blocks import Heading, Line, Table, Text
 from reports.evidence.outcome import rule_effects, waits_for
@@ -53,7 +54,8 @@ def _blocks(scenario: Scenario, result: RunResult) -> Iterator[Block]:
     yield from _table("Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
     early = [warning for warning in result.warnings if warning not in result.violations]
     yield from _table("Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
-    yield from _table("Faults", ["at", "kind", "what", "took effect"], map(_fault, result.faults))
+    faults = [_fault(fault, result.unnamed) for fault in result.faults]
+    yield from _table("Faults", ["at", "kind", "what", "took effect"], faults)
     headers = ["broker", "state", "log start", "LEO", "HW", "log (offsets@leader epoch)"]
     of = f" of {result.shown}" if result.shown else ""
     yield from _table(f"Replicas{of} at the end", headers, map(_replica, result.replicas))
@@ -135,7 +137,10 @@ def _violation(violation: Mapping[str, Any]) -> tuple[object, ...]:
     return violation["kind"], side(violation["inside"]), seconds(violation["at_us"]), violation["detail"]
 
 
-def _fault(fault: Mapping[str, Any]) -> tuple[object, ...]:
+def _fault(fault: Mapping[str, Any], unnamed: str) -> tuple[object, ...]:
+    names_place = "partition" in fault or "directory" in fault
+    if unnamed and KINDS[fault["kind"]].of_partition and not names_place:
+        fault = {**fault, "partition": unnamed}
     whole = ("targets",) if fault["targets"] == [0] else ()  # The cluster.
     what = pairs(fault, hide=("at_us", "kind", "effective", *whole))
     return seconds(fault["at_us"]), fault["kind"], what, "yes" if fault["effective"] else "no"

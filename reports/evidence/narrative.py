@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from reports.evidence.sentences import records, sentence
 from reports.formatting import moment
@@ -602,15 +602,25 @@ def _once(told: Sequence[_Told]) -> Iterator[_Told]:
 def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
     """The violation; other kinds and early warnings share one sentence, at the time of the first."""
     mine = [entry for entry in result.violations if entry["kind"] == kind]
+    mine.sort(key=lambda entry: entry.get("partition", "") != result.shown)
     for entry in mine[:1]:
-        yield _Told(Sentence(entry["at_us"], f"{_capital(_plain(entry['detail']))} ({kind}).", 0), END)
+        detail, partition = _plain(entry["detail"]), entry.get("partition", "")
+        if not partition or partition == result.shown:
+            detail = _capital(detail.removeprefix(f"{partition}: "))
+        yield _Told(Sentence(entry["at_us"], f"{detail} ({kind}).", 0), END)
     others = [entry for entry in (*result.violations, *result.warnings) if entry["kind"] != kind]
     if others:
         others.sort(key=lambda entry: entry["at_us"])
-        names = ", ".join(dict.fromkeys(entry["kind"] for entry in others))
+        names = ", ".join(dict.fromkeys(f"{entry['kind']}{_where(entry, result.shown)}" for entry in others))
         last_us = mine[0]["at_us"] if mine else others[-1]["at_us"]
         text = f"Also, from {moment(others[0]['at_us'])} on: {names}."
         yield _Told(Sentence(max(last_us, others[0]["at_us"]), text, 0), CHANGE)
+
+
+def _where(entry: Mapping[str, Any], shown: str) -> str:
+    """The partition of a violation or warning, unless it is the one that is shown."""
+    partition = entry.get("partition", shown)
+    return "" if partition == shown else f" in {partition}"
 
 
 def _capital(text: str) -> str:

@@ -66,7 +66,7 @@ def heading(result: RunResult) -> Iterator[str]:
     """`head` of a run, and which of several partitions is shown."""
     yield from head(result.row)
     if result.shown:
-        yield f"shown: partition {result.shown}; violations of others are listed with their names"
+        yield f"shown: partition {result.shown}"
 
 
 def outcome(row: Mapping[str, Any]) -> str:

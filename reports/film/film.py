@@ -176,7 +176,8 @@ def _marks(observed: ObservedRun, times: Sequence[int]) -> Iterator[dict[str, An
     warnings = sorted(result.warnings, key=lambda entry: entry["at_us"])
     for entry in sorted([*result.violations, *warnings], key=lambda entry: entry["at_us"]):
         is_violation = entry in result.violations
-        cause_us = next((warning["at_us"] for warning in warnings if warning["at_us"] < entry["at_us"]), -1)
+        before = (warning["at_us"] for warning in warnings if warning.get("partition") == entry.get("partition"))
+        cause_us = next((at_us for at_us in before if at_us < entry["at_us"]), -1)
         yield {
             "at": entry["at_us"],
             "frame": _last_until(times, entry["at_us"]),

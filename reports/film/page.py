@@ -91,7 +91,8 @@ def _offset(run: dict[str, Any], concerned: Sequence[int]) -> int:
 
 def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterator[str]:
     for film in films:
-        yield f"<p>{html(next(film.heads))}</p>"
+        partition = film.observed.result.shown
+        yield f"<p>{html(next(film.heads))}</p>" + (f"<p>partition {html(partition)}</p>" if partition else "")
     if len(films) < 2:
         return
     if difference is None:

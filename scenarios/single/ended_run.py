@@ -101,7 +101,7 @@ def _last_standing(run: Execution) -> int:
     count = 0
     for partition in run.cluster.partitions:
         history = partition.recorder.history
-        name = "" if partition.recorder is recorder else partition.name
+        name = partition.name if len(run.cluster.partitions) > 1 else ""
         losses = [violation for violation in recorder.history.findings.violations if violation.kind == "committed-loss"]
         lost = frozenset(record for loss in losses if loss.partition == name for record in loss.ids)
         count += len(last_standing.taken(history, lost) & lost) if lost else 0

@@ -544,22 +544,22 @@ class Execution:
         """Add warnings that count (`Scenario.counts`) to the violations, and label these by the promise."""
         for partition in self.cluster.partitions:
             self._note_waiting(partition)
-        recorder = self.cluster.recorder
-        self.inside, self.inside_unclean, self.inside_lossy = self._label_partition(recorder)
-        found = recorder.history.findings
-        for name, further in recorder.further.items():
-            if not _may_be_covered(further):
+        are_several, first, labels = len(self.cluster.partitions) > 1, self.cluster.recorder, []
+        for partition in self.cluster.partitions:
+            recorder, findings = partition.recorder, partition.recorder.history.findings
+            if recorder is not first and not _may_be_covered(recorder):
                 continue
-            inside, unclean, lossy = self._label_partition(further)
-            self.inside = self.inside and inside
-            self.inside_unclean, self.inside_lossy = min(self.inside_unclean, unclean), min(self.inside_lossy, lossy)
-            findings = further.history.findings
-            for violation in (*findings.violations, *findings.warnings):
+            labels.append(self._label_partition(recorder))
+            for violation in (*findings.violations, *findings.warnings) if are_several else ():
                 if not violation.partition:  # A warning that counts is on both lists.
-                    violation.partition = name
-                    violation.detail = f"{name}: {violation.detail}"
-            found.violations += findings.violations
-            found.warnings += findings.warnings
+                    violation.partition = partition.name
+                    violation.detail = f"{partition.name}: {violation.detail}"
+            if recorder is not first:
+                first.history.findings.violations += findings.violations
+                first.history.findings.warnings += findings.warnings
+        self.inside = all(inside for inside, _, _ in labels)
+        self.inside_unclean = min([unclean for _, unclean, _ in labels])
+        self.inside_lossy = min([lossy for _, _, lossy in labels])
         self.judged = True
 
     def _label_partition(self, recorder: Recorder) -> tuple[bool, int, int]:

@@ -65,6 +65,7 @@ class RunResult:
         horizon_us: when a drawn run was healed; None in a scripted one.
         older: brokers that began in an older mode.
         shown: the partition that trace, replicas, metrics and pictures are about, if there are several.
+        unnamed: the partition that faults which name none are about, if there are several.
         stalled: whether there was no leader in the end, or too few replicas in working log directories, and the rules
             wait for an operator.
         traceback: of the exception that ended it with verdict ``error``; empty without one.
@@ -90,6 +91,7 @@ class RunResult:
     horizon_us: int | None = None
     older: Mapping[int, str] = field(default_factory=dict)
     shown: str = ""
+    unnamed: str = ""
     stalled: bool = False
     traceback: str = ""
 
@@ -142,13 +144,16 @@ def partition_view(cluster: Cluster, name: str, rules: Rules) -> PartitionView:
 
 
 def entries(found: Sequence[Violation], *, judged: bool) -> list[dict[str, Any]]:
-    """Violations or warnings as plain data; `inside` is None in a run that is not judged (`EndedRun.judged`)."""
+    """Violations or warnings as plain data; `inside` is None in a run that is not judged (`EndedRun.judged`), and only
+    one of a run with several partitions has `partition`.
+    """
     return [
         {
             "kind": entry.kind,
             "inside": entry.inside if judged else None,
             "at_us": entry.at_us,
             "detail": entry.detail,
+            **({"partition": entry.partition} if entry.partition else {}),
         }
         for entry in found
     ]

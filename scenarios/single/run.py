@@ -398,6 +398,7 @@ def _result(run: Execution, error: str, shown: str, trace: list[Shown] | None) -
         horizon_us=run.horizon_us if run.scenario.drawn else None,
         older=run.older,
         shown=shown if run.scenario.partitions > 1 else "",
+        unnamed=run.cluster.name if run.scenario.partitions > 1 else "",
         stalled=run.stalled,
         traceback=run.traceback,
     )

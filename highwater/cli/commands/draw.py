@@ -47,7 +47,7 @@ def command(ui: Ui, asked: Options) -> None:
     from reports.drawing.perfetto import to_perfetto
     from reports.drawing.picture import picture
     from reports.drawing.svg import to_svg
-    from reports.evidence.story import head
+    from reports.evidence.story import heading
 
     run, chosen = asked.one()
     ui.caution(run.warnings)
@@ -56,7 +56,7 @@ def command(ui: Ui, asked: Options) -> None:
     starts.check_file("--output", file, start)
     observed = observe(run.scenario, chosen, run.seed, run.rules)
     options.check_shown(run.scenario, observed.result)
-    shown = picture(observed, list(head(observed.result.row)), everything=asked.everything)
+    shown = picture(observed, list(heading(observed.result)), everything=asked.everything)
     own_files.write(file, to_svg(shown) if asked.form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
     ui.line(f"{counted(len(shown.rows), 'step')} and {counted(len(shown.arrows), 'message')}: {file}")

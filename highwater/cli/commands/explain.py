@@ -128,7 +128,7 @@ def _blocks(found: ShrunkCase, took: float, explained: RunExplanation, place: Pa
     if not found.whole:
         yield Line(shrunk_run.unfinished(found))
     yield from map(Line, waits_for(result))
-    yield _story(explained.story)
+    yield _story(explained.story, result.shown)
     yield from _necessary(explained.necessary, whole=found.whole)
     yield from _curve(explained.curve, found.symptom.kind)
     yield from _remedies(explained.remedies)
@@ -165,7 +165,7 @@ def _tell_script(ui: Ui, asked: Options, origin: Origin, mode: Mode, most: int |
             ui.show([Text(head), *_brief(story)])
             return
         ui.show([Heading(head)])
-        ui.show([_story(story)])
+        ui.show([_story(story, result.shown)])
         keep = [remedy.change for remedy in tried if remedy.keeps]
         if fails:
             ui.line(f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it")
@@ -181,9 +181,10 @@ def _brief(story: Iterable[Sentence]) -> Iterator[Block]:
         yield from map(Line, wrap(f"{moment(sentence.at_us):>10}  {sentence.text}", 80, subsequent_indent=indent))
 
 
-def _story(story: Iterable[Sentence]) -> Block:
+def _story(story: Iterable[Sentence], partition: str) -> Block:
+    """The story; of several partitions, the heading names the one that it is about."""
     rows = [(moment(sentence.at_us), sentence.line or None, sentence.text) for sentence in story]
-    return Table(["at", "line", "what happened"], rows, ["line"], "Story")
+    return Table(["at", "line", "what happened"], rows, ["line"], f"Story of {partition}" if partition else "Story")
 
 
 def _necessary(takes: Necessity, *, whole: bool) -> Iterator[Block]:

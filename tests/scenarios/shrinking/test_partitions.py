@@ -41,7 +41,7 @@ def losing(topics: str = TOPICS, where: str = "audit-0") -> Case:
     scenario = read(f'{text}[expect]\n"elr-4.3" = "may-violate"\n{topics}', "mine.toml")
     for seed in range(60):
         result = Case(scenario, ELR, seed).run()
-        if {entry["detail"].partition(":")[0] for entry in result.violations} == {where}:
+        if {entry["partition"] for entry in result.violations} == {where}:
             return Case(recording.of_run(scenario, result).scenario, ELR, seed)
     raise AssertionError("no such run")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -116,17 +117,21 @@ def test_each_command_shows_the_partition(
     call = highwater(command, script, "--partition", "audit-0", *more)
     assert (call.code, call.err) == (0, "")
     assert evidence in call.out
+    named = {"run": call.out, "explain": call.out}.get(command, "partition audit-0")
+    assert "partition audit-0" in named or "Story of audit-0" in named
     if (tmp_path / "t.jsonl").exists():
         trace = (tmp_path / "t.jsonl").read_text(encoding="utf-8")
         assert '"broker": 2, "offset": 0, "last": 0' in trace
     if (tmp_path / "out.svg").exists():
         drawn = (tmp_path / "out.svg").read_text(encoding="utf-8")
+        assert "shown: partition audit-0" in drawn
         assert "Produce: producer to broker 2" in drawn
         assert "Produce: producer to broker 1" not in drawn
         assert "Fetch response: broker 2 to consumer" in drawn
     if (tmp_path / "out.html").exists():
         page = (tmp_path / "out.html").read_text(encoding="utf-8")
         assert '["Produce", 1001, 2,' in page.replace(",", ", ").replace(",  ", ", ")
+        assert "<p>partition audit-0</p>" in page
         assert "1004" not in page
 
 
@@ -149,3 +154,69 @@ def test_other_partitions_are_refused(
 def test_a_message_from_a_producer_is_named(highwater: Callable[..., Call], script: str) -> None:
     call = highwater("explain", script, "--partition", "orders-0", "--all")
     assert "One ProduceRequest from the producer to broker 2 is held back." in call.out
+
+
+LOSES = """
+schema = 1
+name = "both-lose"
+title = "The only replica of each topic loses its disk"
+description = "A test."
+brokers.count = 2
+control = "real"
+
+[config]
+default.replication.factor = 1
+min.insync.replicas = 1
+
+[[topics]]
+name = "orders"
+
+[[topics]]
+name = "audit"
+
+[[script]]
+do = "produce"
+batch = "m1"
+partition = "PARTITION"
+after_ms = 3000
+
+[[script]]
+do = "preferred-election"
+after_ms = 1000
+
+[[script]]
+do = "disk-replaced"
+broker = 1
+after_ms = 1000
+
+[[script]]
+do = "disk-replaced"
+broker = 2
+after_ms = 1000
+
+[expect]
+"elr-4.3" = "violates:committed-loss"
+"""
+
+
+@pytest.mark.parametrize("partition", ["orders-0", "audit-0"])
+def test_each_violation_and_fault_names_its_partition(
+    partition: str, highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "both-lose.toml").write_text(LOSES.replace("PARTITION", partition), encoding="utf-8")
+    call = highwater("run", "both-lose.toml", "--json")
+    (result,) = json.loads(call.out)["runs"]
+    assert {entry["partition"] for entry in result["violations"]} == {partition}
+    assert all(entry["detail"].startswith(f"{partition}: ") for entry in result["violations"])
+    text = highwater("run", "both-lose.toml").out
+    assert f"shown: partition {partition}" in text
+    assert "partition=orders-0" in next(line for line in text.splitlines() if "preferred-election" in line)
+    other = {"orders-0": "audit-0", "audit-0": "orders-0"}[partition]
+    for shown, sentence in (
+        (partition, "  Lost: record 0 (offset 0)"),
+        (other, f"{partition}: lost: record 0 (offset 0)"),
+    ):
+        told = highwater("explain", "both-lose.toml", "--partition", shown).out
+        assert f"Story of {shown}" in told
+        assert sentence in told
