@@ -65,7 +65,7 @@ class EndedRun:
         self.injection = injection
         self.recorders = [partition.recorder for partition in run.cluster.partitions]
         self.elections = sum([_elections(run, partition) for partition in run.cluster.partitions])
-        acked = sum([len(one.history.clients.acks) for one in self.recorders])
+        acked = sum([len(partition.recorder.history.clients.acks) for partition in run.cluster.partitions])
         faults = injection.effective
         self.vacuous = is_vacuous(run.scenario, batches_acked=acked, faults=faults, elections=self.elections)
         self.run_coverage = recorder.coverage

@@ -593,8 +593,8 @@ class Execution:
         first, recorder = self.cluster.name, self.cluster.recorder
         violations = recorder.history.findings.violations  # Of all partitions.
         recorders = {first: recorder}
-        recorders |= {name: one for name, one in recorder.further.items() if _may_be_covered(one)}
-        promises = {name: self._promise(promised, one) for name, one in recorders.items()}
+        recorders |= {name: further for name, further in recorder.further.items() if _may_be_covered(further)}
+        promises = {name: self._promise(promised, of_partition) for name, of_partition in recorders.items()}
         kinds = frozenset(
             [
                 violation.kind
