@@ -118,7 +118,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("highwater.cli",),
     ("highwater.cli.commands", "highwater.lab"),
     ("highwater.lab.audit", "highwater.lab.claims", "highwater.lab.explore", "highwater.lab.kafka"),
-    ("highwater.lab.explore.raft", "highwater.lab.explore.zookeeper"),
+    ("highwater.lab.explore.kraft", "highwater.lab.explore.raft", "highwater.lab.explore.zookeeper"),
     ("highwater.lab.explore.modes",),
     ("highwater.lab.advise", "highwater.lab.confirm", "highwater.lab.review", "highwater.lab.zoo"),
     ("highwater.lab.hunt", "highwater.lab.tickets"),

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from highwater.cli.console import Ui
-    from highwater.lab.explore.cluster import Action, Cluster
+    from highwater.lab.explore.kraft.cluster import KRaftCluster
     from highwater.lab.explore.modes.subject import Subject
-    from highwater.lab.explore.search import Found
+    from highwater.lab.explore.search import Action, Found
     from reports.document.blocks import Block
 
 MOST_STATES: Final = 100_000_000
@@ -119,7 +119,7 @@ def command(
     Exit 0 when all states within the bounds were seen and none violates a property, 1 after a violation, 3 when a limit
     was reached first, or no walk found a violation.
     """
-    from highwater.lab.explore.cluster import Cluster
+    from highwater.lab.explore.kraft.cluster import KRaftCluster
     from highwater.lab.explore.search import search
     from highwater.lab.explore.walk import walk
 
@@ -129,16 +129,15 @@ def command(
                 raise InputError(f"{name} has no effect without --walks")
     seconds = None if time_limit is None else duration("--budget", time_limit)
     given = {name.replace("_", "-"): value for name, value in bounds.items() if value is not None}
-    subject = subject_of(mode, rules, given, quorum=quorum)
-    world = subject.world
+    world = subject_of(mode, rules, given, quorum=quorum)
     if output is not None:
-        if not isinstance(world, Cluster):
+        if not isinstance(world, KRaftCluster):
             where = "with --quorum" if quorum else f"in {mode}, a mode with ZooKeeper"
             raise InputError(f"--output has no effect {where}")
         starts.check_file("--output", output, starts.EXPLORED)
-    until = subject.meanings if strict else subject.violations
+    until = world.kinds if strict else world.violations
     found = (
-        search(world, until=until, ends=subject.violations, most_states=most_states, time_limit=seconds)
+        search(world, until=until, ends=world.violations, most_states=most_states, time_limit=seconds)
         if walks is None
         else walk(
             world,
@@ -151,10 +150,10 @@ def command(
         )
     )
     if as_json:
-        ui.json(_as_json(subject, found))
+        ui.json(_as_json(world, found))
     else:
-        ui.show(_blocks(subject, found))
-    if output is not None and isinstance(world, Cluster):
+        ui.show(_blocks(world, found))
+    if output is not None and isinstance(world, KRaftCluster):
         words = [
             *(["--strict"] if strict else []),
             *_words(given),
@@ -179,14 +178,14 @@ def _words(options: Mapping[str, int | None]) -> list[str]:
 def _write(
     ui: Ui,
     file: Path,
-    cluster: Cluster,
+    cluster: KRaftCluster,
     found: Mapping[str, list[tuple[Action, int]]],
     word: str,
     rules: Mapping[str, str],
     words: Sequence[str],
 ) -> None:
     """Write the first of the kinds found that the simulation shows, too, as a scripted scenario."""
-    from highwater.lab.explore.scripting import NotScriptedError, Wanted, to_toml
+    from highwater.lab.explore.kraft.scripting import NotScriptedError, Wanted, to_toml
     from scenarios.format.catalogue import mode
 
     chosen = ["--mode", word, *(part for name, value in rules.items() for part in ("--rule", f"{name}={value}"))]
@@ -206,8 +205,10 @@ def _write(
 
 def _blocks(subject: Subject, found: Found[Any]) -> Iterator[Block]:
     for kind, path in found.paths.items():
-        caption = f"{kind} after {len(path)} events: {subject.meanings[kind]}"
-        rows = [(number, subject.event(action), subject.state(after)) for number, (action, after) in enumerate(path, 1)]
+        caption = f"{kind} after {len(path)} events: {subject.kinds[kind]}"
+        rows = [
+            (number, subject.event(action), subject.describe(after)) for number, (action, after) in enumerate(path, 1)
+        ]
         yield Table(["", "event", "state after it"], rows, [""], caption, apart=False)
         yield Line("")
     yield Line(_verdict(found), "bold")
@@ -242,7 +243,7 @@ def _as_json(subject: Subject, found: Found[Any]) -> dict[str, Any]:
         "violates": found.stopped,
         "cpu_s": round(found.seconds, 1),
         "paths": {
-            kind: [[subject.event(action), subject.state(after)] for action, after in path]
+            kind: [[subject.event(action), subject.describe(after)] for action, after in path]
             for kind, path in found.paths.items()
         },
         "mutant": None if mutant is None else {"took": mutant.took, "differed": mutant.differed},

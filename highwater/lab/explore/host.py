@@ -10,7 +10,7 @@ from sim.protocol.replica.partition_host import PartitionHost
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
-    from sim.protocol.messages import LeaderAndIsr, Position
+    from sim.protocol.messages import Ask, LeaderAndIsr, Position
     from sim.protocol.replica.abstract_fetcher_manager import AbstractFetcherManager
     from sim.protocol.replica.replica import Replica
     from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
@@ -28,7 +28,11 @@ class RecordingHost(PartitionHost):
         broker_epoch: its broker epoch in fetches.
         settled_epoch: the leader epoch in which the follower has confirmed its log, else `UNSETTLED`.
         requests: sent requests of fetchers, each with the leader.
+        proposal: what the broker asks of the control plane, None without anything (`Outcome.proposal`).
         committed: records that a leader's HW has passed, as a bit set.
+        acked: records that it has acknowledged, as a bit set.
+        min_isr: see `Outcome.min_isr`.
+        halted: the process exits.
     """
 
     def __init__(self, broker: int, broker_epoch: int) -> None:
@@ -36,7 +40,11 @@ class RecordingHost(PartitionHost):
         self.broker_epoch = broker_epoch
         self.settled_epoch = UNSETTLED
         self.requests: list[tuple[int, Request]] = []
+        self.proposal: object = None
         self.committed = 0
+        self.acked = 0
+        self.min_isr = 0
+        self.halted = False
 
     def appended(self, replica: Replica, batch: Batch) -> None:
         """See `PartitionHost.appended`."""
@@ -76,6 +84,18 @@ class RecordingHost(PartitionHost):
         request = ListOffsetsRequest(self.broker, self.broker, name, timestamp, leader_epoch)
         self.requests.append((fetcher.leader, request))
         return request
+
+    def send_epoch_end(
+        self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
+    ) -> OffsetsForLeaderEpochRequest:
+        """See `FetcherHost.send_epoch_end`."""
+        request = OffsetsForLeaderEpochRequest(self.broker, asks, leader_epochs, with_epoch=with_epoch)
+        self.requests.append((fetcher.leader, request))
+        return request
+
+    def halt(self, reason: str) -> None:  # noqa: ARG002
+        """See `FetcherHost.halt`."""
+        self.halted = True
 
     def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:  # noqa: ARG002
         """See `FetcherHost.wake_fetcher`."""

@@ -6,22 +6,26 @@ from typing import Any
 
 
 class Table:
-    """Distinct values, numbered in the order in which they were first seen."""
+    """Distinct values, numbered in the order in which they were first seen.
+
+    Attributes:
+        values: the values, by number.
+    """
 
     def __init__(self) -> None:
-        self._values: list[Any] = []
+        self.values: list[Any] = []
         self._numbers: dict[Any, int] = {}
 
     def number(self, value: Any) -> int:
         """The number of a value."""
         known = self._numbers.get(value)
         if known is None:
-            known = self._numbers[value] = len(self._values)
-            self._values.append(value)
+            known = self._numbers[value] = len(self.values)
+            self.values.append(value)
         return known
 
     def __getitem__(self, number: int) -> Any:
-        return self._values[number]
+        return self.values[number]
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.values)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from highwater.lab.explore.broker_machine import View
-    from highwater.lab.explore.controller_machine import ControllerView
 
 VIOLATIONS: Final = {
     "committed-loss": "the leader of the newest leader epoch leads without an acknowledged record",
@@ -30,81 +29,62 @@ WARNINGS: Final = {
 }
 """Kind -> meaning: what may lead to a violation."""
 KINDS: Final = {**VIOLATIONS, **WARNINGS}
-"""All kinds; each is a property of the specification (README.md)."""
+"""All kinds; each is a property of the specification of KIP-966 (README.md)."""
 
 
-def kinds_of(
-    views: Sequence[View],
-    known: ControllerView,
-    acked: int,
-    committed: int,
-    *,
-    promised: int,
-    remembers: bool,
-) -> tuple[str, ...]:
-    """The kinds that a state shows.
+def incomplete(
+    views: Sequence[View], leader: int, epoch: int, candidates: Sequence[int], acked: int, committed: int
+) -> list[str]:
+    """What the leader, or a replica that may be elected, lacks.
 
     Args:
         views: the brokers, in the order of their ids.
-        known: the controller.
-        acked: acknowledged records, as a bit set.
-        committed: records that a leader's HW has passed, as a bit set.
-        promised: records that KIP-966 promises, as a bit set.
-        remembers: rule ``last_known_elr`` is ``ejected-members``, and ``min.insync.replicas`` was never changed.
+        leader: the elected one, 0 for none.
+        epoch: its leader epoch.
+        candidates: brokers that may be elected next.
+        acked: acknowledged records that must not be lost, as a bit set.
+        committed: such records that a leader's HW has passed, as a bit set.
     """
-    found = []
     needed = acked | committed
-    if needed:
-        if promised:
-            found += _incomplete(views, known, acked & promised, committed & promised)
-            if acked & promised & ~_union(views):
-                found.append("global-loss")
-        mismatches = _mismatches(views)
-        if needed & ~promised:  # Replicas may differ, but not once they have confirmed their logs.
-            mismatches = [kind for kind in mismatches if kind in VIOLATIONS]
-        found += mismatches
-    for view in views:
-        if view.leads and view.epoch == known.epoch and len(view.isr) >= view.min_isr:
-            if not view.maximal_isr.issuperset(known.isr) or not view.maximal_isr.issuperset(known.elr):
-                found.append("quorum-not-superset")
+    found = []
+    if leader:
+        view = views[leader - 1]
+        if view.state == UP and needed & ~view.ids and _lacks(view, needed, views):
+            found.append("leader-incomplete")
+            if view.leads and view.epoch == epoch:
+                if _lacks(view, acked, views):
+                    found.append("committed-loss")
+                if _lacks(view, committed, views):
+                    found.append("exposed-loss")
+    for broker in candidates:
+        view = views[broker - 1]
+        if view.state == UP and needed & ~view.ids and _lacks(view, needed, views):
+            found.append("candidate-incomplete")
             break
-    if remembers and not known.isr and not known.elr and len(known.last_known_elr) != known.min_isr:
-        found.append("recovery-quorum")
-    return tuple(found)
-
-
-def _incomplete(views: Sequence[View], known: ControllerView, acked: int, committed: int) -> list[str]:
-    """What the leader, or a replica that may be elected, lacks."""
-    needed = acked | committed
-    found = []
-    leader = views[known.leader - 1] if known.leader else None
-    if leader is not None and leader.state == UP and needed & ~leader.ids:
-        found.append("leader-incomplete")
-        if leader.leads and leader.epoch == known.epoch:
-            if acked & ~leader.ids:
-                found.append("committed-loss")
-            if committed & ~leader.ids:
-                found.append("exposed-loss")
-    candidates = [views[broker - 1] for broker in (*known.isr, *known.elr)]
-    if any(view.state == UP and needed & ~view.ids for view in candidates):
-        found.append("candidate-incomplete")
     return found
 
 
-def _union(views: Sequence[View]) -> int:
-    ids = 0
-    for view in views:
-        ids |= view.ids
-    return ids
+def _lacks(view: View, needed: int, views: Sequence[View]) -> bool:
+    """Whether a broker lacks a record. It lacks none that another broker has below this broker's log start."""
+    lacking = needed & ~view.ids
+    if lacking and view.log_start:
+        for other in views:
+            for record in other.records[: view.log_start]:
+                if record is not None:
+                    lacking &= ~(1 << record[0])
+    return lacking != 0
 
 
-def _mismatches(views: Sequence[View]) -> list[str]:
-    newest = max(view.settled for view in views)
+def mismatches(views: Sequence[View]) -> list[str]:
+    """How replicas differ below both HWs."""
+    newest = max([view.settled for view in views])
     found = []
-    for one, other in combinations(views, 2):
-        hw = min(one.hw, other.hw)
-        if hw and one.records[:hw] != other.records[:hw]:
-            found.append("log-mismatch")
-            if one.settled == other.settled == newest != UNSETTLED:
-                found.append("divergence")
+    for view, other in combinations(views, 2):
+        hw = min(view.hw, other.hw)
+        if hw:
+            start = max(view.log_start, other.log_start)
+            if view.records[start:hw] != other.records[start:hw]:
+                found.append("log-mismatch")
+                if view.settled == other.settled == newest != UNSETTLED:
+                    found.append("divergence")
     return list(dict.fromkeys(found))

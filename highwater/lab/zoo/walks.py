@@ -49,7 +49,7 @@ class Walks:
         """
         subject = self.subject(repaired=repaired)
         found = walk(
-            subject.world,
+            subject,
             until=self._until(subject),
             walks=walks,
             most_events=WALK_EVENTS,
@@ -63,7 +63,7 @@ class Walks:
         return found
 
     def _until(self, subject: Subject) -> frozenset[str]:
-        return frozenset(subject.meanings if self.is_strict else subject.violations)
+        return frozenset(subject.kinds if self.is_strict else subject.violations)
 
     def _is_shown_without(self, subject: Subject, found: Found[Any]) -> bool:
         """Whether these events, in this order, also lead to a violation without the bug; those that are impossible
@@ -71,15 +71,15 @@ class Walks:
         """
         right = self.subject(repaired=True)
         kinds = self._until(right)
-        states = {right.world.first()}
+        states = {right.first()}
         path = next(iter(found.paths.values()))  # All kinds that a walk shows have the same path.
         for action, _ in path:
             wanted = subject.event(action)
             following = set()
             for state in states:
-                after = {after for event, after in right.world.successors(state) if right.event(event) == wanted}
+                after = {after for event, after in right.successors(state) if right.event(event) == wanted}
                 following |= after or {state}
-            if any(not kinds.isdisjoint(right.world.findings(state)) for state in following):
+            if any(not kinds.isdisjoint(right.findings(state)) for state in following):
                 return True
             states = following
         return False

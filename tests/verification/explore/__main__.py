@@ -11,10 +11,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from highwater.lab.explore.cluster import Bounds
-from highwater.lab.explore.zookeeper.world import World
+from highwater.lab.explore.kraft.cluster import Bounds
+from highwater.lab.explore.zookeeper.cluster import ZooKeeperCluster
 from sim.protocol.modes import mode
-from tests.highwater.lab.explore.kraft_facts import BOUNDED, MARKS, NO_FAULTS, reductions_hide_nothing
+from tests.highwater.lab.explore.kraft.facts import BOUNDED, MARKS, NO_FAULTS, reductions_hide_nothing
 from tests.highwater.lab.explore.zookeeper.facts import FACTS
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _zookeeper(tally: Tally, given: argparse.Namespace) -> None:
         found = fact.check(max_states=given.most_states, seconds=given.time)
         tally.note(fact.name, found, fact.claimed(found.paths), fact.kinds)
         if given.paths:
-            world = World(mode(fact.mode).rules.override(dict(fact.rules)), fact.bounds)
+            world = ZooKeeperCluster(mode(fact.mode).rules.override(dict(fact.rules)), fact.bounds)
             for kind, path in found.paths.items():
                 sys.stdout.write(f"  {kind}\n" + "".join(f"    {world.event(action)}\n" for action, _ in path))
 

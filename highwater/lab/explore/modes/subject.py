@@ -5,16 +5,14 @@ What it takes to build one is imported where that is done, so that a help text d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from highwater.lab.explore.search import World
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
-    from highwater.lab.explore.search import World
     from sim.protocol.decisions import Decisions
     from sim.protocol.rules import Rules
 
@@ -42,25 +40,26 @@ ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags":
 """Options of ZooKeeper modes -> defaults."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is searched.
+class Subject(World[Any], Protocol):
+    """What is searched: a world with its rules and its words."""
 
-    Attributes:
-        world: the cluster.
-        decide: its rules.
-        event: an event in words.
-        state: a state in words.
-        violations: kinds that end the search.
-        meanings: what kinds mean.
-    """
+    @property
+    def decide(self) -> Decisions:
+        """Its rules."""
 
-    world: World[Any]
-    decide: Decisions
-    event: Callable[[Any], str]
-    state: Callable[[Any], str]
-    violations: Collection[str]
-    meanings: Mapping[str, str]
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Kinds of violations and early warnings -> meanings."""
+
+    @property
+    def violations(self) -> Collection[str]:
+        """Kinds that end the search."""
+
+    def event(self, action: Any) -> str:
+        """An event in words."""
+
+    def describe(self, state: Any) -> str:
+        """A state in words."""
 
 
 def subject_of(word: str, overrides: Mapping[str, str], given: Mapping[str, int], *, quorum: bool = False) -> Subject:
@@ -97,35 +96,20 @@ def subject_of(word: str, overrides: Mapping[str, str], given: Mapping[str, int]
 
 
 def _kraft(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from highwater.lab.explore import wording
-    from highwater.lab.explore.cluster import Bounds, Cluster
-    from highwater.lab.explore.properties import KINDS, VIOLATIONS
+    from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
 
-    numbers = {name.replace("-", "_"): value for name, value in given.items() if name != "fixed-order"}
-    cluster = Cluster(rules, Bounds(**numbers, any_order=not given["fixed-order"]))
-    event, state = partial(wording.event, cluster), partial(wording.state, cluster)
-    return Subject(cluster, cluster.decide, event, state, VIOLATIONS, KINDS)
+    numbers: dict[str, Any] = {name.replace("-", "_"): value for name, value in given.items() if name != "fixed-order"}
+    return KRaftCluster(rules, Bounds(**numbers, any_order=not given["fixed-order"]))
 
 
 def _quorum(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from highwater.lab.explore.raft.world import KINDS, VIOLATIONS, Bounds, World
+    from highwater.lab.explore.raft.world import Bounds, Quorum
 
-    world = World(rules, Bounds(**given))
-    return Subject(world, world.decide, world.event, world.describe, VIOLATIONS, KINDS)
+    return Quorum(rules, Bounds(**given))
 
 
 def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from highwater.lab.explore.zookeeper.world import KINDS, VIOLATIONS, Bounds, World
+    from highwater.lab.explore.zookeeper.cluster import Bounds, ZooKeeperCluster
 
-    world = World(
-        rules,
-        Bounds(
-            replicas=given["brokers"],
-            records=given["records"],
-            epochs=given["epochs"],
-            crashes=given["stops"],
-            lags=given["lags"],
-            deletions=given["deletions"],
-        ),
-    )
-    return Subject(world, world.machine.decide, world.event, world.describe, VIOLATIONS, KINDS)
+    numbers: dict[str, Any] = {{"stops": "crashes"}.get(name, name): value for name, value in given.items()}
+    return ZooKeeperCluster(rules, Bounds(**numbers))

@@ -81,8 +81,11 @@ class State(NamedTuple):
     broken: tuple[str, ...] = ()
 
 
-class World:
+class Quorum:
     """The quorum, by its rules, within bounds."""
+
+    kinds = KINDS
+    violations = VIOLATIONS
 
     def __init__(self, rules: Rules, bounds: Bounds) -> None:
         # Leaders announce themselves; a search by fetches finds nothing else.

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from highwater.lab.explore import scripting
+from highwater.lab.explore.kraft import scripting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from highwater.lab.explore.modes.subject import subject_of
-from highwater.lab.explore.raft.world import KINDS, VIOLATIONS, Bounds, World
+from highwater.lab.explore.raft.world import KINDS, VIOLATIONS, Bounds, Quorum
 from highwater.lab.explore.search import Found, search
 from sim.errors import InputError
 from sim.protocol.modes import MODES
@@ -13,8 +13,8 @@ from tests.plain import needs_sources
 pytestmark = needs_sources
 
 
-def explored(mode: str, bounds: Bounds, most_states: int = 60_000) -> tuple[World, Found[int]]:
-    world = World(MODES[mode].rules, bounds)
+def explored(mode: str, bounds: Bounds, most_states: int = 60_000) -> tuple[Quorum, Found[int]]:
+    world = Quorum(MODES[mode].rules, bounds)
     return world, search(world, until=VIOLATIONS, most_states=most_states)
 
 

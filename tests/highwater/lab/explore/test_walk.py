@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.lab.explore import wording
-from highwater.lab.explore.cluster import Bounds, Cluster
+from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
 from highwater.lab.explore.properties import KINDS
 from highwater.lab.explore.search import Found
 from highwater.lab.explore.walk import walk
-from highwater.lab.explore.zookeeper.world import Bounds as ZookeeperBounds
-from highwater.lab.explore.zookeeper.world import World
+from highwater.lab.explore.zookeeper.cluster import Bounds as ZookeeperBounds
+from highwater.lab.explore.zookeeper.cluster import ZooKeeperCluster
 from sim.protocol.modes import mode
 from tests.plain import needs_sources
 
@@ -26,9 +25,9 @@ pytestmark = needs_sources
 BOUNDS = Bounds(losses=0, fences=2, records=2, isr=3)
 
 
-def walked(mutant: str = "none", *, seed: int = 0, walks: int = 150) -> tuple[Cluster, Found[int]]:
+def walked(mutant: str = "none", *, seed: int = 0, walks: int = 150) -> tuple[KRaftCluster, Found[int]]:
     """Walks that end at the first violation or early warning."""
-    cluster = Cluster(mode("elr-repaired").rules.override({"mutant": mutant}), BOUNDS)
+    cluster = KRaftCluster(mode("elr-repaired").rules.override({"mutant": mutant}), BOUNDS)
     return cluster, walk(cluster, until=KINDS, walks=walks, most_events=50, seed=seed)
 
 
@@ -54,14 +53,14 @@ def test_what_is_found_can_be_followed_and_has_no_event_too_many() -> None:
         assert cluster.findings(state) == ()
         state = after
     assert "candidate-incomplete" in cluster.findings(state)
-    events = [wording.event(cluster, action) for action, _ in path]
+    events = [cluster.event(action) for action, _ in path]
     assert any("appends r0" in event for event in events)
     for left_out in range(len(path) - 1):
         actions = [action for place, (action, _) in enumerate(path) if place != left_out]
         assert not _shows(cluster, actions, "candidate-incomplete")
 
 
-def _shows(cluster: Cluster, actions: list[Action], kind: str) -> bool:
+def _shows(cluster: KRaftCluster, actions: list[Action], kind: str) -> bool:
     """Whether these events, as far as they are possible, can lead to a kind."""
     states = {cluster.first()}
     for action in actions:
@@ -74,13 +73,13 @@ def _shows(cluster: Cluster, actions: list[Action], kind: str) -> bool:
 
 def test_two_elections_suffice_if_a_leader_replays_both_at_once() -> None:
     bounds = Bounds(losses=0, fences=0, isr=3, elections=2)
-    cluster = Cluster(mode("elr-4.3").rules, bounds)
+    cluster = KRaftCluster(mode("elr-4.3").rules, bounds)
     found = walk(cluster, until=KINDS, walks=10_000, most_events=60, seed=5)
     path = found.paths["candidate-incomplete"]
-    events = [wording.event(cluster, action) for action, _ in path]
+    events = [cluster.event(action) for action, _ in path]
     assert sum("a preferred election" in event for event in events) == 2
     assert "broker 1 replays metadata transactions: 2" in events
-    repaired = Cluster(mode("elr-repaired").rules, bounds)
+    repaired = KRaftCluster(mode("elr-repaired").rules, bounds)
     assert not walk(repaired, until=KINDS, walks=found.walks, most_events=60, seed=5).stopped
 
 
@@ -91,20 +90,20 @@ def test_the_same_seed_draws_the_same_walks() -> None:
 
 
 def test_walks_keep_no_more_states_than_they_may() -> None:
-    cluster = Cluster(mode("elr-repaired").rules, BOUNDS)
+    cluster = KRaftCluster(mode("elr-repaired").rules, BOUNDS)
     found = walk(cluster, until=KINDS, walks=100, most_events=50, most_states=200)
     assert (found.states, found.stopped) == (200, False)
     assert found.walks < 100
 
 
 def test_walks_end_when_their_time_is_over() -> None:
-    cluster = Cluster(mode("elr-repaired").rules, BOUNDS)
+    cluster = KRaftCluster(mode("elr-repaired").rules, BOUNDS)
     assert walk(cluster, until=KINDS, walks=100, most_events=50, time_limit=0).walks == 0
     assert walk(cluster, until=KINDS, walks=100, most_events=50, cpu_limit=0).walks == 0
 
 
 def test_a_zookeeper_mode_is_walked() -> None:
-    world = World(mode("hw").rules, ZookeeperBounds(replicas=3, records=2, epochs=3))
+    world = ZooKeeperCluster(mode("hw").rules, ZookeeperBounds(brokers=3, records=2, epochs=3))
     found = walk(world, until=["exposed-loss"], walks=2_000, most_events=60)
     assert found.stopped
     assert "exposed-loss" in found.paths

@@ -63,7 +63,7 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
 def test_bounds_of_walks_fit_the_mode_and_allow_less_without_the_bug(name: str) -> None:
     walks = all_walks()[name]
     assert walks.wrong
-    assert walks.subject().world.first() == walks.subject(repaired=True).world.first()
+    assert walks.subject().first() == walks.subject(repaired=True).first()
     command = walks.command(7, 3)
     assert command.startswith(f"highwater explore --mode {walks.mode} ")
     assert command.endswith(" --walks 7 --seed 3")

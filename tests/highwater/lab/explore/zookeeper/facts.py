@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from highwater.lab.explore.search import search
-from highwater.lab.explore.zookeeper.world import DIVERGENCE, INCOMPLETE, LOSS, WARNINGS, Bounds, State, World
+from highwater.lab.explore.zookeeper.cluster import DIVERGENCE, INCOMPLETE, LOSS, WARNINGS, Bounds, ZooKeeperCluster
 from sim.protocol.modes import mode
 
 if TYPE_CHECKING:
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
     from highwater.lab.explore.search import Found
 
-TWO: Final = Bounds(replicas=2, prefix=1, records=3, epochs=3, crashes=1, bounces=True, strays=False)
-TWO_SMALL: Final = Bounds(replicas=2, prefix=1, records=2, epochs=3, crashes=1, bounces=True, strays=False)
-TWO_STANDING: Final = Bounds(replicas=2, prefix=1, records=3, epochs=3, strays=False)
-EMPTY: Final = Bounds(replicas=2, records=3, epochs=3, strays=False)
-STRAYS: Final = Bounds(replicas=2, prefix=1, records=3, epochs=3)
-THREE: Final = Bounds(replicas=3, records=2, epochs=3, lags=1, strays=False, prompt=True)
-THREE_SMALL: Final = Bounds(replicas=3, records=1, epochs=3, lags=1, strays=False, prompt=True)
-THREE_DELAYED: Final = Bounds(replicas=3, records=1, epochs=3, lags=1, strays=False)
-FOUR: Final = Bounds(replicas=2, prefix=1, records=3, epochs=4, strays=False)
-FENCED: Final = Bounds(replicas=2, records=1, epochs=4)
-DELETING: Final = Bounds(replicas=2, records=2, epochs=3, deletions=1)
-DELETING_AND_ENDING: Final = Bounds(replicas=2, records=3, epochs=3, crashes=2, deletions=1)
-FENCED_THREE: Final = Bounds(replicas=3, records=1, epochs=4, prompt=True)
+TWO: Final = Bounds(brokers=2, prefix=1, records=3, epochs=3, crashes=1, bounces=True, strays=False)
+TWO_SMALL: Final = Bounds(brokers=2, prefix=1, records=2, epochs=3, crashes=1, bounces=True, strays=False)
+TWO_STANDING: Final = Bounds(brokers=2, prefix=1, records=3, epochs=3, strays=False)
+EMPTY: Final = Bounds(brokers=2, records=3, epochs=3, strays=False)
+STRAYS: Final = Bounds(brokers=2, prefix=1, records=3, epochs=3)
+THREE: Final = Bounds(brokers=3, records=2, epochs=3, lags=1, strays=False, prompt=True)
+THREE_SMALL: Final = Bounds(brokers=3, records=1, epochs=3, lags=1, strays=False, prompt=True)
+THREE_DELAYED: Final = Bounds(brokers=3, records=1, epochs=3, lags=1, strays=False)
+FOUR: Final = Bounds(brokers=2, prefix=1, records=3, epochs=4, strays=False)
+FENCED: Final = Bounds(brokers=2, records=1, epochs=4)
+DELETING: Final = Bounds(brokers=2, records=2, epochs=3, deletions=1)
+DELETING_AND_ENDING: Final = Bounds(brokers=2, records=3, epochs=3, crashes=2, deletions=1)
+FENCED_THREE: Final = Bounds(brokers=3, records=1, epochs=4, prompt=True)
 JOIN: Final = (("isr_join", "leader-epoch-start"),)
 ELECTION: Final = (("epoch_recorded_at", "election"),)
 
@@ -78,17 +78,17 @@ class Fact:
     def name(self) -> str:
         """For readers."""
         given = [f"{rule}={value}" for rule, value in self.rules]
-        return " ".join([self.mode, *given, self.bounds.name])
+        return " ".join([self.mode, *given, self.bounds.sentence])
 
     def claimed(self, kinds: Iterable[str]) -> set[str]:
         """Those of the kinds that the fact says something about."""
         return {kind for kind in kinds if self.strict or kind not in WARNINGS}
 
-    def check(self, *, max_states: int | None = None, seconds: float | None = None) -> Found[State]:
+    def check(self, *, max_states: int | None = None, seconds: float | None = None) -> Found[int]:
         """Search until all possible kinds are found, to the end if some are impossible, or to a limit (`search`)."""
         rules = mode(self.mode).rules.override(dict(self.rules))
-        until = (LOSS, DIVERGENCE) if self.bounds.replicas == 2 else self.kinds
-        world = World(rules, self.bounds)
+        until = (LOSS, DIVERGENCE) if self.bounds.brokers == 2 else self.kinds
+        world = ZooKeeperCluster(rules, self.bounds)
         return search(world, until=until, every=True, ends=(LOSS,), most_states=max_states, time_limit=seconds)
 
 

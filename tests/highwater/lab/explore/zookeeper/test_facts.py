@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater.lab.explore.search import search
-from highwater.lab.explore.zookeeper.world import World
+from highwater.lab.explore.zookeeper.cluster import ZooKeeperCluster
 from sim.protocol.modes import mode
 from tests.highwater.lab.explore.zookeeper.facts import EMPTY, FACTS, Fact
 from tests.plain import needs_sources
@@ -19,7 +19,7 @@ SMALL = 2
 
 
 def is_small(fact: Fact) -> bool:
-    return fact.bounds.replicas <= SMALL and fact.bounds.records <= SMALL
+    return fact.bounds.brokers <= SMALL and fact.bounds.records <= SMALL
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_fact(fact: Fact) -> None:
 
 
 def test_a_search_keeps_no_more_states_than_it_may_and_says_that_it_did_not_end() -> None:
-    world = World(mode("kip320").rules, EMPTY)
+    world = ZooKeeperCluster(mode("kip320").rules, EMPTY)
     every = search(world, until=()).states
     cut = search(world, until=(), most_states=every - 1)
     assert (cut.states, cut.exhausted, cut.stopped) == (every - 1, False, False)
@@ -46,7 +46,7 @@ def test_a_search_keeps_no_more_states_than_it_may_and_says_that_it_did_not_end(
 
 
 def test_a_search_ends_when_its_time_is_over() -> None:
-    cut = search(World(mode("kip320").rules, EMPTY), until=(), time_limit=0)
+    cut = search(ZooKeeperCluster(mode("kip320").rules, EMPTY), until=(), time_limit=0)
     assert (cut.states, cut.exhausted, cut.stopped) == (1, False, False)
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.lab.explore.cluster import Bounds, Cluster
+from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
+from highwater.lab.explore.kraft.scripting import NotScriptedError, Wanted, to_toml
 from highwater.lab.explore.properties import KINDS, VIOLATIONS
-from highwater.lab.explore.scripting import NotScriptedError, Wanted, to_toml
 from highwater.lab.explore.search import search
 from scenarios.format.schema import read
 from scenarios.single.run import run
 from sim.protocol.modes import mode
-from tests.highwater.lab.explore.kraft_facts import ONE_FENCE, ONE_LOSS
+from tests.highwater.lab.explore.kraft.facts import ONE_FENCE, ONE_LOSS
 from tests.plain import needs_sources
 
 if TYPE_CHECKING:
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 pytestmark = needs_sources
 
 
-def found(mode_name: str, rules: dict[str, str], bounds: Bounds) -> tuple[Cluster, list[tuple[Action, int]], Wanted]:
+def found(
+    mode_name: str, rules: dict[str, str], bounds: Bounds
+) -> tuple[KRaftCluster, list[tuple[Action, int]], Wanted]:
     """The first counterexample, and what its script has to show."""
-    cluster = Cluster(mode(mode_name).rules.override(rules), bounds)
+    cluster = KRaftCluster(mode(mode_name).rules.override(rules), bounds)
     ((kind, path),) = search(cluster, until=KINDS, ends=VIOLATIONS).paths.items()
     return cluster, path, Wanted(kind, mode(mode_name), rules, "highwater explore")
 
@@ -91,7 +93,7 @@ def test_an_event_without_a_counterpart_is_named(
     mutant: str, bounds: Bounds, kinds: tuple[str, ...], reason: str
 ) -> None:
     rules = {"mutant": mutant}
-    cluster = Cluster(mode("elr-repaired").rules.override(rules), bounds)
+    cluster = KRaftCluster(mode("elr-repaired").rules.override(rules), bounds)
     path: list[tuple[Action, int]] = []
     state = cluster.first()
     for kind in kinds:

@@ -11,8 +11,8 @@ import json
 from itertools import accumulate, permutations, product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from highwater.lab.explore import wording
-from highwater.lab.explore.cluster import Alter, Altered, Fetch, Fetched, Register
+from highwater.lab.explore.kraft.messages import Alter, Altered, Register
+from highwater.lab.explore.messages import Fetch, Fetched
 from highwater.lab.explore.properties import KINDS, VIOLATIONS
 from sim.history.steps import APPEND, ELECTED, FOLLOW, HW, ISR, LEAD, REGISTERED, TRUNCATE, UNFENCED
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
@@ -21,8 +21,9 @@ from sim.protocol.messages import ListOffsetsRequest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from highwater.lab.explore.cluster import Action, Cluster, Control
-    from highwater.lab.explore.controller_machine import ControllerView
+    from highwater.lab.explore.kraft.cluster import Control, KRaftCluster
+    from highwater.lab.explore.kraft.controller import ControllerView
+    from highwater.lab.explore.search import Action
     from scenarios.single.result import RunResult
     from sim.history.trace import Shown
     from sim.protocol.modes import Mode
@@ -108,7 +109,7 @@ class Wanted(NamedTuple):
     command: str
 
 
-def to_toml(cluster: Cluster, path: Path, wanted: Wanted) -> str:
+def to_toml(cluster: KRaftCluster, path: Path, wanted: Wanted) -> str:
     """The scenario file of a counterexample: the events, each with the state after it.
 
     Raises:
@@ -128,7 +129,7 @@ def to_toml(cluster: Cluster, path: Path, wanted: Wanted) -> str:
     raise NotScriptedError(f"in the simulation, its script shows {shown}")
 
 
-def _known(cluster: Cluster, state: int) -> ControllerView:
+def _known(cluster: KRaftCluster, state: int) -> ControllerView:
     return cluster.controller.views[cluster.parts(state)[1].controller]
 
 
@@ -138,7 +139,7 @@ def _known(cluster: Cluster, state: int) -> ControllerView:
 class _Script:
     """The lines of a counterexample, for one order of the assignment and one value of ``acks``."""
 
-    def __init__(self, cluster: Cluster, path: Path, kind: str, order: Sequence[int], acks: str) -> None:
+    def __init__(self, cluster: KRaftCluster, path: Path, kind: str, order: Sequence[int], acks: str) -> None:
         self._cluster = cluster
         self._path = path
         self._order = order
@@ -187,7 +188,7 @@ class _Script:
         self._begin()
         before = self._cluster.parts(self._cluster.first())[1]
         for number, (action, state) in enumerate(self._path, 1):
-            self._note = f"{number}. {wording.event(self._cluster, action)}"
+            self._note = f"{number}. {self._cluster.event(action)}"
             after = self._cluster.parts(state)[1]
             self._event(action, before, after)
             before = after
@@ -289,7 +290,7 @@ class _Script:
         self._add("start", broker=broker)
 
     def _replay(self, before: Control, after: Control, restarted: int) -> None:
-        """Brokers replay transactions: those of the event, and what makes no difference (`Cluster.is_silent`)."""
+        """Brokers replay transactions: those of the event, and what makes no difference (`KRaftCluster.is_silent`)."""
         committed = before.controller != after.controller
         for broker in self._cluster.brokers:
             hold = broker, METADATA
@@ -314,7 +315,7 @@ def _about(hold: Hold) -> dict[str, Any]:
 class _Writer:
     """Runs scripts, and makes the shortest one a scenario."""
 
-    def __init__(self, cluster: Cluster, path: Path, wanted: Wanted) -> None:
+    def __init__(self, cluster: KRaftCluster, path: Path, wanted: Wanted) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._leaders = [action[1] for action, _ in path if action[0] == "append"]
@@ -392,7 +393,7 @@ def _pattern(step: Shown) -> dict[str, Any]:
 # Text.
 
 
-def _text(cluster: Cluster, lines: Sequence[Line], wanted: Wanted, expected: str = "may-violate") -> str:
+def _text(cluster: KRaftCluster, lines: Sequence[Line], wanted: Wanted, expected: str = "may-violate") -> str:
     kind = wanted.kind
     about = {
         "schema": 1,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from highwater.lab.explore.broker_machine import UP
-from highwater.lab.explore.cluster import Bounds, Cluster
+from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
 from highwater.lab.explore.properties import KINDS, VIOLATIONS
 from highwater.lab.explore.search import Found, search
 from highwater.lab.explore.walk import walk
@@ -56,9 +56,11 @@ class Fact:
         rules = [f"{rule}={value}" for rule, value in self.rules]
         return " ".join([self.mode, self.mutant, *rules, f"({self.bounds.sentence or 'specification'})"])
 
-    def search(self, *, most_states: int | None = None, time_limit: float | None = None) -> tuple[Cluster, Found[int]]:
+    def search(
+        self, *, most_states: int | None = None, time_limit: float | None = None
+    ) -> tuple[KRaftCluster, Found[int]]:
         """Search until the first violation or early warning."""
-        cluster = Cluster(mode(self.mode).rules.override({"mutant": self.mutant, **dict(self.rules)}), self.bounds)
+        cluster = KRaftCluster(mode(self.mode).rules.override({"mutant": self.mutant, **dict(self.rules)}), self.bounds)
         if self.walks:
             return cluster, walk(
                 cluster,
@@ -71,11 +73,11 @@ class Fact:
         found = search(cluster, until=KINDS, ends=VIOLATIONS, most_states=most_states, time_limit=time_limit)
         return cluster, found
 
-    def is_decided_as_claimed(self, cluster: Cluster) -> bool:
+    def is_decided_as_claimed(self, cluster: KRaftCluster) -> bool:
         """Whether the mutant's place decided otherwise, or never, as claimed."""
         return self.mutant == "none" or cluster.decide.mutants.by_name[self.mutant].differed == self.differs
 
-    def mark(self, cluster: Cluster) -> str:
+    def mark(self, cluster: KRaftCluster) -> str:
         """What the mutant's place did."""
         if self.mutant == "none":
             return ""
@@ -90,10 +92,10 @@ def reductions_hide_nothing(mode_name: str, bounds: Bounds) -> bool:
     every broker is up.
     """
     rules = mode(mode_name).rules
-    return _projections(Cluster(rules, bounds)) == _projections(Cluster(rules, bounds, reduced=False))
+    return _projections(KRaftCluster(rules, bounds)) == _projections(KRaftCluster(rules, bounds, reduced=False))
 
 
-def _projections(cluster: Cluster) -> set[object]:
+def _projections(cluster: KRaftCluster) -> set[object]:
     """What all reachable states show of controller, logs and high watermarks."""
     shown: set[object] = set()
     ahead, seen = [cluster.first()], set()

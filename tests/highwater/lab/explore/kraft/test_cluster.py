@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.lab.explore import wording
-from highwater.lab.explore.cluster import Bounds, Cluster
+from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
 from highwater.lab.explore.properties import KINDS, VIOLATIONS
 from highwater.lab.explore.search import Found, search
 from sim.protocol.modes import mode
-from tests.highwater.lab.explore.kraft_facts import (
+from tests.highwater.lab.explore.kraft.facts import (
     AND_LAG,
     FEATURE,
     FEATURES,
@@ -27,16 +26,16 @@ from tests.highwater.lab.explore.kraft_facts import (
 from tests.plain import needs_sources
 
 if TYPE_CHECKING:
-    from highwater.lab.explore.cluster import Control
+    from highwater.lab.explore.kraft.cluster import Control
 
 pytestmark = needs_sources
 
 
 def explored(
     mode_name: str, mutant: str = "none", bounds: Bounds = ONE_FENCE, most_states: int = 20_000
-) -> tuple[Cluster, Found[int]]:
+) -> tuple[KRaftCluster, Found[int]]:
     """A search that ends at the first violation or early warning."""
-    cluster = Cluster(mode(mode_name).rules.override({"mutant": mutant}), bounds)
+    cluster = KRaftCluster(mode(mode_name).rules.override({"mutant": mutant}), bounds)
     return cluster, search(cluster, until=KINDS, ends=VIOLATIONS, most_states=most_states)
 
 
@@ -98,7 +97,7 @@ def test_changes_of_an_administrator(fact: Fact) -> None:
 def test_a_leader_goes_by_the_min_insync_replicas_that_it_has_replayed() -> None:
     cluster, found = Fact("elr-4.3", AND_LAG).search()
     (path,) = found.paths.values()
-    told = [f"{wording.event(cluster, action)}. {wording.state(cluster, after)}" for action, after in path]
+    told = [f"{cluster.event(action)}. {cluster.describe(after)}" for action, after in path]
     assert told[0].startswith(
         "an administrator sets min.insync.replicas to 3. leader 1 in 0, ISR [1, 2, 3], min ISR 3;"
     )
@@ -107,7 +106,7 @@ def test_a_leader_goes_by_the_min_insync_replicas_that_it_has_replayed() -> None
 
 def test_a_record_is_promised_by_the_smallest_min_insync_replicas_since_its_commit() -> None:
     bounds = replace(MIN_ISR_CHANGE, losses=1)
-    cluster = Cluster(mode("elr-repaired").rules, bounds)
+    cluster = KRaftCluster(mode("elr-repaired").rules, bounds)
     replicated = [
         "broker 1 appends r0",
         "broker 1 serves the fetch of broker 2 at offset 0 in leader epoch 0",
@@ -125,7 +124,7 @@ def test_a_record_is_promised_by_the_smallest_min_insync_replicas_since_its_comm
     # It waits for as many ISR members as it has replayed.
     assert followed(cluster, [replicated[0], raises, replays, *replicated[1:]]).smallest == (0,)
     # A deposed leader shows late what it committed.
-    cluster = Cluster(mode("elr-repaired").rules, replace(bounds, fences=1, min_isr_changes=2))
+    cluster = KRaftCluster(mode("elr-repaired").rules, replace(bounds, fences=1, min_isr_changes=2))
     deposes, raises = "the session of broker 1 expires: it is fenced", "an administrator sets min.insync.replicas to 2"
     assert followed(cluster, [*replicated[:3], deposes, lowers, raises, replicated[3]]).smallest == (1,)
     assert followed(cluster, [*replicated, deposes]).smallest == (2,)
@@ -136,16 +135,14 @@ def test_while_the_feature_was_disabled_a_record_needs_another_isr_member() -> N
     fenced = "the session of broker 2 expires: it is fenced"
     loses = "broker 1 loses power, and starts again with 0 records"
     registered = "the controller registers broker 1 after an unclean stop"
-    cluster = Cluster(mode("elr-repaired").rules, replace(FEATURE, losses=1, fences=1))
+    cluster = KRaftCluster(mode("elr-repaired").rules, replace(FEATURE, losses=1, fences=1))
     assert followed(cluster, [disables, fenced, loses]).alone
     assert followed(cluster, [fenced, loses, disables]).alone
     assert followed(cluster, [disables, loses, fenced]).alone
     assert not followed(cluster, [disables, loses, registered, fenced]).alone
-    assert wording.state(cluster, reached(cluster, [disables])).startswith(
-        "leader 1 in 0, ISR [1, 2], feature disabled;"
-    )
+    assert cluster.describe(reached(cluster, [disables])).startswith("leader 1 in 0, ISR [1, 2], feature disabled;")
     # Modes without it have nothing to disable.
-    kraft = Cluster(mode("kraft").rules, FEATURE)
+    kraft = KRaftCluster(mode("kraft").rules, FEATURE)
     assert "feature" not in [action[0] for action, _ in kraft.successors(kraft.first())]
 
 
@@ -157,23 +154,23 @@ def test_a_leader_that_committed_alone_and_lost_it_breaks_no_promise() -> None:
     ]
     alone = replace(MIN_ISR_CHANGE, isr=1, losses=1)
     for min_isr, appended in ((1, 1), (2, 0)):
-        cluster = Cluster(mode("elr-repaired").rules, replace(alone, min_isr=min_isr))
+        cluster = KRaftCluster(mode("elr-repaired").rules, replace(alone, min_isr=min_isr))
         assert len([one for one, _ in cluster.successors(cluster.first()) if one[0] == "append"]) == appended
-    cluster = Cluster(mode("elr-repaired").rules, replace(alone, min_isr=1))
+    cluster = KRaftCluster(mode("elr-repaired").rules, replace(alone, min_isr=1))
     control = followed(cluster, events)
     assert (control.acked, control.losses, control.smallest) == (1, 1, (1,))
     assert cluster.findings(reached(cluster, events)) == ()
 
 
-def reached(cluster: Cluster, events: list[str]) -> int:
+def reached(cluster: KRaftCluster, events: list[str]) -> int:
     """The state after these events."""
     state = cluster.first()
     for event in events:
-        state = next(after for action, after in cluster.successors(state) if wording.event(cluster, action) == event)
+        state = next(after for action, after in cluster.successors(state) if cluster.event(action) == event)
     return state
 
 
-def followed(cluster: Cluster, events: list[str]) -> Control:
+def followed(cluster: KRaftCluster, events: list[str]) -> Control:
     """The controller's part of the state after these events."""
     return cluster.parts(reached(cluster, events))[1]
 
@@ -181,7 +178,7 @@ def followed(cluster: Cluster, events: list[str]) -> Control:
 def test_each_event_and_state_is_told() -> None:
     cluster, found = explored("elr-repaired", "join-below-hw")
     (path,) = found.paths.values()
-    told = [f"{wording.event(cluster, action)}. {wording.state(cluster, after)}" for action, after in path]
+    told = [f"{cluster.event(action)}. {cluster.describe(after)}" for action, after in path]
     assert any("receives r0 and HW 0" in one for one in told)
     assert any("the controller receives AlterPartition of broker 1: ISR [1, 2, 3]" in one for one in told)
 
@@ -189,13 +186,13 @@ def test_each_event_and_state_is_told() -> None:
 def test_the_shortest_way_is_told() -> None:
     cluster, found = explored("elr-repaired", "hw-ignores-min-isr")
     (path,) = found.paths.values()
-    events = [wording.event(cluster, action) for action, _ in path]
+    events = [cluster.event(action) for action, _ in path]
     assert events == [
         "the session of broker 2 expires: it is fenced",
         "broker 1 appends r0",
         "broker 1 replays metadata transactions: 1",
     ]
-    assert wording.state(cluster, path[-1][1]).startswith("leader 1 in 0, ISR [1], ELR [2]; 1 leads in 0 [r0@0] HW 1; ")
+    assert cluster.describe(path[-1][1]).startswith("leader 1 in 0, ISR [1], ELR [2]; 1 leads in 0 [r0@0] HW 1; ")
 
 
 def test_a_search_keeps_no_more_states_than_it_may() -> None:
@@ -207,6 +204,6 @@ def test_a_search_keeps_no_more_states_than_it_may() -> None:
 
 
 def test_a_search_ends_when_its_time_is_over() -> None:
-    cluster = Cluster(mode("kraft").rules, NO_FAULTS)
+    cluster = KRaftCluster(mode("kraft").rules, NO_FAULTS)
     cut = search(cluster, until=KINDS, time_limit=0)
     assert (cut.states, cut.exhausted, cut.stopped) == (1, False, False)

@@ -1,0 +1,1 @@
+"""Every order of events in small clusters of KRaft modes."""
