@@ -101,14 +101,14 @@ def rows(
         UserError: the folder holds no sweep, or there is no such column, scenario or mode.
     """
     from scenarios.single.rows import names
-    from scenarios.sweep.store import Runs
+    from scenarios.sweep.store import StoredRuns
 
     store = StoreRequest(folder, scenario=scenario, mode=mode).store()
     there = names(store.grid)
     for column in columns or ():
         if column not in there:
             raise InputError(f"unknown column {column!r}{did_you_mean(column, there)}")
-    store.runs = Runs.BLOWS if blows else Runs.SEEDS
+    store.runs = StoredRuns.BLOWS if blows else StoredRuns.SEEDS
     found = store.table(columns)
     _warn(store.shortcomings(), 3)
     return found

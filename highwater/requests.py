@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reports.evidence.replay import Origin
     from scenarios.format.grid import Grid
     from scenarios.format.scenario import Scenario
-    from scenarios.properties.cluster import Cluster
+    from scenarios.properties.cluster import ClusterSettings
     from scenarios.sweep.stop_rules import StopRules
     from scenarios.sweep.store import Store
     from scenarios.sweep.units import Sweep
@@ -309,17 +309,17 @@ class ClusterRequest:
     ] = None
 
     @cached_property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterSettings:
         """The settings of the files, and the release.
 
         Raises:
             InputError: a file is missing or not valid, or the release is unknown.
             StorageError: a file cannot be read.
         """
-        from scenarios.properties.cluster import Cluster
+        from scenarios.properties.cluster import ClusterSettings
 
         files = self.server_properties
-        return Cluster.of([files] if isinstance(files, str | Path) else files, self.release)
+        return ClusterSettings.of([files] if isinstance(files, str | Path) else files, self.release)
 
 
 @dataclass(frozen=True, kw_only=True)

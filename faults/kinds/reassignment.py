@@ -12,7 +12,7 @@ from sim.hosts.cluster import Cluster
 from sim.kernel.streams import Stream, integer, sample
 
 
-class Reassignment(FaultKind):
+class ReassignmentFault(FaultKind):
     """See the module."""
 
     name: ClassVar[str] = "reassignment"

@@ -31,7 +31,7 @@ from faults.kinds.next_batches import NextBatches
 from faults.kinds.pause import PauseFault
 from faults.kinds.power_loss import PowerLoss
 from faults.kinds.preferred_election import PreferredElection
-from faults.kinds.reassignment import Reassignment
+from faults.kinds.reassignment import ReassignmentFault
 from faults.kinds.reassignment_cancel import ReassignmentCancel
 from faults.kinds.record_deletion import RecordDeletion
 from faults.kinds.retention import RetentionFault
@@ -63,7 +63,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         ControllerFailover(),
         ControllerPause(),
         PreferredElection(),
-        Reassignment(),
+        ReassignmentFault(),
         MetadataLag(),
         MinIsrChange(),
         AdminElection(),

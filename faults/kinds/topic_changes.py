@@ -32,7 +32,7 @@ def _picked(fault: Fault, topics: Sequence[str]) -> str:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class TopicChange(FaultKind):
+class TopicChangeFault(FaultKind):
     """A change of one topic."""
 
     targets: ClassVar[Targets] = CLUSTER
@@ -59,7 +59,7 @@ class TopicChange(FaultKind):
         return Fault(self.name, at_us, (self.targets.implied,), lasts_us, partition=params["topic"])
 
 
-class TopicCreation(TopicChange):
+class TopicCreation(TopicChangeFault):
     """Kafka: ReplicationControlManager#createTopics, KafkaController#processTopicChange (2.6-3.9)."""
 
     name: ClassVar[str] = "topic-creation"
@@ -71,7 +71,7 @@ class TopicCreation(TopicChange):
         return cluster.topics.create(_picked(fault, cluster.topics.missing))
 
 
-class TopicDeletion(TopicChange):
+class TopicDeletion(TopicChangeFault):
     """Kafka: ReplicationControlManager#deleteTopics."""
 
     name: ClassVar[str] = "topic-deletion"
@@ -89,7 +89,7 @@ class TopicDeletion(TopicChange):
         cluster.topics.restore(by=fault)
 
 
-class PartitionCreation(TopicChange):
+class PartitionCreation(TopicChangeFault):
     """Kafka: ReplicationControlManager#createPartitions, KafkaController#processPartitionModifications (2.6-3.9)."""
 
     name: ClassVar[str] = "partition-creation"

@@ -25,7 +25,7 @@ _PROCESSES: Final = click.IntRange(1, PROCESSES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CampaignPlace:
     """Where cases are judged, and where their results are kept.
 
     Attributes:
@@ -65,7 +65,7 @@ def read_conf(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def campaign_options(output: str) -> Callable[[F], F]:
-    """--local, --master, --conf and --output; the command receives them as `place`, a `Place`.
+    """--local, --master, --conf and --output; the command receives them as `place`, a `CampaignPlace`.
 
     Args:
         output: help of --output.
@@ -80,7 +80,7 @@ def campaign_options(output: str) -> Callable[[F], F]:
                 raise InputError("--conf is for Spark, and needs --master")
             if master is not None and local is not None:
                 raise InputError("--local excludes Spark's options --master and --conf")
-            return command(place=Place(local or 1, master, read_conf(conf), output), **given)
+            return command(place=CampaignPlace(local or 1, master, read_conf(conf), output), **given)
 
         options = (
             click.option("--local", metavar="N", type=_PROCESSES, help="Use N processes; by default 1."),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
-    from scenarios.properties.cluster import Cluster
+    from scenarios.properties.cluster import ClusterSettings
     from sim.config import Value
     from sim.protocol.modes import Mode
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def tell(
-    ui: Ui, cluster: Cluster, given: Mapping[str, Value], scenarios: Iterable[Scenario], modes: Iterable[Mode]
+    ui: Ui, cluster: ClusterSettings, given: Mapping[str, Value], scenarios: Iterable[Scenario], modes: Iterable[Mode]
 ) -> None:
     """Report on stderr what comes of the files and the release, below the settings that the user gives."""
     if cluster.files:
@@ -36,7 +36,7 @@ def tell(
             ui.note(line)
 
 
-def _tell_files(ui: Ui, cluster: Cluster, scenarios: list[Scenario], modes: list[Mode]) -> None:
+def _tell_files(ui: Ui, cluster: ClusterSettings, scenarios: list[Scenario], modes: list[Mode]) -> None:
     from scenarios.properties.classify import Status
 
     found = cluster.found.in_modes(modes)
@@ -58,7 +58,7 @@ def _tell_files(ui: Ui, cluster: Cluster, scenarios: list[Scenario], modes: list
             ui.note(f"not in the files, and set by {scenario.name}: {own}")
 
 
-def ignored(cluster: Cluster) -> list[str]:
+def ignored(cluster: ClusterSettings) -> list[str]:
     """The keys of the files that no release has, and those that would change figures if they were modelled."""
     from scenarios.properties.classify import Status
 
@@ -77,7 +77,7 @@ def ignored(cluster: Cluster) -> list[str]:
     return [*lines[:IGNORED_MAX], f"and {len(lines) - IGNORED_MAX} more: {command}"]
 
 
-def _own(cluster: Cluster, scenario: Scenario) -> str:
+def _own(cluster: ClusterSettings, scenario: Scenario) -> str:
     """Broker settings of a scenario that the files leave to Kafka's default, which is another one."""
     from scenarios.properties.modelled import NAMES
 
@@ -90,7 +90,7 @@ def _own(cluster: Cluster, scenario: Scenario) -> str:
 
 
 def cluster_options(command: F) -> F:
-    """--server-properties and --release; the command receives them as `cluster`, a `Cluster`."""
+    """--server-properties and --release; the command receives them as `cluster`, a `ClusterSettings`."""
 
     @wraps(command)
     def with_cluster(asked: ClusterRequest, **given: Any) -> Any:

@@ -130,7 +130,7 @@ class Paired:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class AvailabilityDifference:
     """A measure of availability on the same seeds: the mean of a - b, `low` to `high` with 95 % confidence."""
 
     measure: str
@@ -151,7 +151,7 @@ class Pair:
     equal_faults: int
     share_equal_faults: float | None
     kinds: tuple[Paired, ...]
-    availability: tuple[Difference, ...]
+    availability: tuple[AvailabilityDifference, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ def compare(
             key[0],
             by,
             dict(zip(others, key[1:], strict=True)),
-            [Runs(shown(value), frame, found[key][value]) for value in sorted(found[key], key=order[by])],
+            [GroupRuns(shown(value), frame, found[key][value]) for value in sorted(found[key], key=order[by])],
             kinds,
             paired=paired,
         )
@@ -267,7 +267,7 @@ def compare(
 
 
 def of_sides(
-    scenario: str, fixed: dict[str, Value], sides: Sequence[Runs], kinds: Sequence[str] | None, about: str
+    scenario: str, fixed: dict[str, Value], sides: Sequence[GroupRuns], kinds: Sequence[str] | None, about: str
 ) -> Comparison:
     """Compare groups of runs that may be of different folders; one of the kinds is `about`."""
     if kinds is None:
@@ -287,7 +287,7 @@ def as_json(comparisons: Iterable[Comparison]) -> dict[str, Any]:
     return {"schema_version": COMPARE_VERSION, "comparisons": [asdict(comparison) for comparison in comparisons]}
 
 
-class Runs:
+class GroupRuns:
     """The runs of a group.
 
     Args:
@@ -304,13 +304,13 @@ class Runs:
     def __len__(self) -> int:
         return len(self.places)
 
-    def without(self, verdict: str) -> Runs:
+    def without(self, verdict: str) -> GroupRuns:
         """The runs with another verdict."""
         return self.only(~self.have("verdict", verdict.__eq__))
 
-    def only(self, kept: Mask | Array) -> Runs:
+    def only(self, kept: Mask | Array) -> GroupRuns:
         """The runs selected by a mask or by indices."""
-        return Runs(self.name, self.frame, self.places[kept])
+        return GroupRuns(self.name, self.frame, self.places[kept])
 
     def have(self, column: str, test: Callable[[Any], bool]) -> Mask:
         """Mask of the runs whose value passes a test."""
@@ -335,7 +335,7 @@ def _comparison(
     scenario: str,
     by: str,
     fixed: dict[str, Value],
-    groups: Sequence[Runs],
+    groups: Sequence[GroupRuns],
     kinds: Sequence[str] | None,
     *,
     paired: bool,
@@ -360,7 +360,7 @@ def _comparison(
     )
 
 
-def _group(every: Runs, kinds: Iterable[str], measures: Sequence[str]) -> Group:
+def _group(every: GroupRuns, kinds: Iterable[str], measures: Sequence[str]) -> Group:
     runs = every.without("error")
     ended = runs.without("exhausted")
     inside = int(runs.numbers("inside").sum())
@@ -385,21 +385,21 @@ def _group(every: Runs, kinds: Iterable[str], measures: Sequence[str]) -> Group:
     )
 
 
-def _rate(kind: str, runs: Runs, runs_inside: int) -> Rate:
+def _rate(kind: str, runs: GroupRuns, runs_inside: int) -> Rate:
     k, n = int(runs.show("violations", kind).sum()), len(runs)
     inside = int(runs.show("violations_inside", kind).sum())
     low, high = interval(k, n)
     return Rate(kind, k, n, _share(k, n), low, high, inside, k - inside, _share(runs_inside, n))
 
 
-def _level(measure: str, runs: Runs) -> Level:
+def _level(measure: str, runs: GroupRuns) -> Level:
     import numpy as np
 
     numbers = runs.numbers(measure)
     return Level(measure, _mean(numbers), float(np.median(numbers)), int(numbers.max()))
 
 
-def _pair(a: Runs, b: Runs, kinds: Iterable[str], measures: Sequence[str]) -> Pair:
+def _pair(a: GroupRuns, b: GroupRuns, kinds: Iterable[str], measures: Sequence[str]) -> Pair:
     import numpy as np
 
     _, first, second = np.intersect1d(a.numbers("seed"), b.numbers("seed"), assume_unique=True, return_indices=True)
@@ -418,16 +418,16 @@ def _pair(a: Runs, b: Runs, kinds: Iterable[str], measures: Sequence[str]) -> Pa
     )
 
 
-def _paired(kind: str, first: Runs, second: Runs) -> Paired:
+def _paired(kind: str, first: GroupRuns, second: GroupRuns) -> Paired:
     a, b = first.show("violations", kind), second.show("violations", kind)
     both, only_a, only_b = int((a & b).sum()), int((a & ~b).sum()), int((b & ~a).sum())
     return Paired(kind, both, only_a, only_b, len(first) - both - only_a - only_b, mcnemar(only_a, only_b))
 
 
-def _difference(measure: str, first: Runs, second: Runs) -> Difference:
+def _difference(measure: str, first: GroupRuns, second: GroupRuns) -> AvailabilityDifference:
     a, b = first.numbers(measure), second.numbers(measure)
     mean, low, high = mean_difference(a - b)
-    return Difference(measure, _mean(a), _mean(b), mean, low, high)
+    return AvailabilityDifference(measure, _mean(a), _mean(b), mean, low, high)
 
 
 def _mean(numbers: Array) -> float:

@@ -27,7 +27,7 @@ NONE: Final = "(no fault)"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class RunCounts:
     """A set of runs: how many, how many with violations inside the promise, how many with violations only outside."""
 
     runs: int
@@ -75,7 +75,7 @@ class Map:
     rows_are: str
     columns_are: str
     columns: tuple[str, ...]
-    rows: dict[str, tuple[Cell, ...]]
+    rows: dict[str, tuple[RunCounts, ...]]
 
 
 def maps(store: Store, frame: Frame) -> list[Map]:
@@ -109,9 +109,9 @@ class _Maker:
         found: Mask = self.frame.coded(column).where(value.__eq__)[self.counted]
         return found
 
-    def cell(self, rows: Mask) -> Cell:
+    def cell(self, rows: Mask) -> RunCounts:
         """The cell of a mask's rows."""
-        return Cell(int(rows.sum()), int((rows & self._inside).sum()), int((rows & self._outside).sum()))
+        return RunCounts(int(rows.sum()), int((rows & self._inside).sum()), int((rows & self._outside).sum()))
 
     def table(
         self, title: str, are: tuple[str, str], rows: Iterable[tuple[str, Mask]], columns: Mapping[str, Mask]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.analysis import compare, sentences
-from reports.analysis.compare import MODE, Comparison, Pair, Runs
+from reports.analysis.compare import MODE, Comparison, GroupRuns, Pair
 from reports.formatting import share
 from scenarios.format.grid import points
 from scenarios.single.ended_run import replay_line
@@ -71,7 +71,7 @@ class _Side:
     scenario: Scenario
     mode: Mode
     point: Point
-    runs: Runs
+    runs: GroupRuns
     rules: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -154,7 +154,7 @@ def _sides(
         variants = {one.name: one for one in store.sweep.scenarios}
         own = next(one for one in store.sweep.modes[scenario] if one.name == mode)
         name = _name(stores, modes, len(found))
-        runs = Runs(name, frame, places)
+        runs = GroupRuns(name, frame, places)
         found.append(_Side(name, store, variants[scenario].with_settings(point), own, point, runs))
     return found[0], found[1]
 
@@ -220,7 +220,7 @@ def _of(config: Mapping[str, Any], key: str) -> str:
     return shown(config[key]) if key in config else "not given"
 
 
-def _common(sides: tuple[_Side, _Side]) -> tuple[Runs, Runs]:
+def _common(sides: tuple[_Side, _Side]) -> tuple[GroupRuns, GroupRuns]:
     """The runs of both sides on their common seeds."""
     import numpy as np
 
@@ -231,7 +231,7 @@ def _common(sides: tuple[_Side, _Side]) -> tuple[Runs, Runs]:
     return one.only(first), other.only(second)
 
 
-def _examples(sides: tuple[_Side, _Side], common: tuple[Runs, Runs], kind: str) -> Iterator[Example]:
+def _examples(sides: tuple[_Side, _Side], common: tuple[GroupRuns, GroupRuns], kind: str) -> Iterator[Example]:
     have = [runs.show("violations", kind) for runs in common]
     for place, side in enumerate(sides):
         only = common[place].numbers("seed")[have[place] & ~have[1 - place]]

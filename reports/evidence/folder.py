@@ -68,7 +68,7 @@ METRICS_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReplayFolder:
     """The folder of a replay.
 
     Attributes:
@@ -85,7 +85,7 @@ class Place:
         return self.root.joinpath(*self.parts)
 
 
-def check(place: Place) -> None:
+def check(place: ReplayFolder) -> None:
     """Check early, without changing anything, what can be known of the errors that `prepare` would raise.
 
     Raises:
@@ -101,7 +101,7 @@ def check(place: Place) -> None:
         _check_replay(place, own_files.below(place.root, *place.parts))
 
 
-def prepare(place: Place) -> None:
+def prepare(place: ReplayFolder) -> None:
     """Create an empty folder for a replay; remove the files of an earlier replay, and no others.
 
     Raises:
@@ -118,7 +118,7 @@ def prepare(place: Place) -> None:
                 own_files.remove_empty(path)
 
 
-def _check_replay(place: Place, folder: Path) -> None:
+def _check_replay(place: ReplayFolder, folder: Path) -> None:
     there = sorted(folder.rglob("*"))
     foreign = next((str(path.relative_to(folder)) for path in there if not _is_ours(folder, path)), None)
     if foreign or (there and not (folder / ROW).is_file()):
@@ -141,7 +141,7 @@ def _start(folder: Path, path: Path) -> re.Pattern[bytes] | None:
 
 
 def write(
-    place: Place,
+    place: ReplayFolder,
     scenario: Scenario,
     result: RunResult,
     past: Collection[int] | None = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports import exits
 from reports.evidence import outcome as single
-from reports.evidence.folder import Place
+from reports.evidence.folder import ReplayFolder
 from scenarios.format import catalogue, selection
 from scenarios.format.blow import parse, to_text
 from sim import exit_codes
@@ -61,10 +61,10 @@ class Origin:
     digests: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
-    def place(self, output: Path | None, seed: int, mode: str, part: str = "seeds") -> Place:
+    def place(self, output: Path | None, seed: int, mode: str, part: str = "seeds") -> ReplayFolder:
         """The folder for the replay of a seed in a mode; below `output` if given."""
         above = self.parts if output is None else ()
-        return Place(output or self.root, (*above, part, f"{seed}-{mode}{self._after}"))
+        return ReplayFolder(output or self.root, (*above, part, f"{seed}-{mode}{self._after}"))
 
     def name(self, mode: Mode) -> str:
         """Name of a file about the run."""
@@ -303,10 +303,10 @@ def _point(folder: str, grid: Grid, settings: Mapping[str, Value]) -> Point:
 
 
 def _digests(store: Store, scenario: str, seed: int, point: Point, blow: str) -> dict[str, str]:
-    from scenarios.sweep.store import Runs
+    from scenarios.sweep.store import StoredRuns
 
     wanted = {"scenario": scenario, "seed": seed, "blow": blow, **point}
-    rows = store.choose(runs=Runs.ALL).rows([*wanted, "mode", "digest"], scenario)
+    rows = store.choose(runs=StoredRuns.ALL).rows([*wanted, "mode", "digest"], scenario)
     keys = zip(*(rows[name] for name in wanted), strict=True)
     places = [place for place, key in enumerate(keys) if key == tuple(wanted.values())]
     return {rows["mode"][place]: rows["digest"][place] for place in places}

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from scenarios.format.fields import Facts
-from scenarios.format.values import TYPES, Check, InFile, Key, Mark
+from scenarios.format.values import TYPES, Check, FileKey, InFile, Mark
 
 _NOT_IN_FILE: Final = frozenset({Mark.NEVER, Mark.REQUEST, Mark.ELSEWHERE})
 
@@ -47,7 +47,7 @@ def declared(owner: type) -> tuple[Declared, ...]:
 def _declared(field: Any, kind: Any) -> Declared:
     _, metadata = _parts(kind)
     marks = frozenset(mark for mark in metadata if isinstance(mark, Mark))
-    key = next((one for one in metadata if isinstance(one, Key)), Key())
+    key = next((one for one in metadata if isinstance(one, FileKey)), FileKey())
     default = field.default_factory() if field.default_factory is not MISSING else field.default
     if key.default is not None:
         default = key.default

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from scenarios import paths
-from scenarios.format.validation import Table, validated
+from scenarios.format.validation import StrictTable, validated
 from scenarios.format.values import OneLine
 from sim.errors import InputError, UserError, did_you_mean
 from sim.protocol.modes import MODES, NO_RELEASE, Mode
@@ -23,7 +23,7 @@ DEEPEST: Final = 8
 """Most files that build on one another."""
 
 
-class _Promise(Table):
+class _Promise(StrictTable):
     """Parts of the promise that do not follow from the rules: `sim.protocol.modes.Promised`."""
 
     keeps_all_shown: bool | None = None
@@ -38,7 +38,7 @@ def _as_written(value: object) -> object:
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
-class _File(Table):
+class _File(StrictTable):
     version: Annotated[Literal[1], Field(alias="schema")]
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
     title: Annotated[OneLine, Field(max_length=200)]

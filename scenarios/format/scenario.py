@@ -19,7 +19,7 @@ from scenarios.format import converter, fields, json_parts, values
 from scenarios.format.actions import ACTIONS
 from scenarios.format.blow import Blow
 from scenarios.format.finding import FindingTable
-from scenarios.format.values import AsSchema, Beside, Bounds, Check, InFile, InSchema, Key, Mark
+from scenarios.format.values import AsSchema, Beside, Bounds, Check, FileKey, InFile, InSchema, Mark
 from sim.config import Value, shown
 from sim.environment.topology import Topology
 from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
@@ -372,7 +372,7 @@ class Scenario:
         InSchema(maxLength=paths.NAME_MAX, pattern="^[a-z0-9.-]*[a-z0-9-][a-z0-9.-]*$"),
     ]
     title: Annotated[values.OneLine, Mark.ABOUT]
-    description: Annotated[str, Key(default=""), Mark.ABOUT]
+    description: Annotated[str, FileKey(default=""), Mark.ABOUT]
     brokers: Annotated[int, InFile(Brokers), Check(fields.sections, first=True), AsSchema(_BROKERS)]
     control: Annotated[str, values.word("control plane", ("real", "scripted"))]
     first: Annotated[int, Mark.ELSEWHERE] = 1
@@ -380,7 +380,7 @@ class Scenario:
     broker_config: Annotated[Mapping[int, Mapping[str, Value]], Mark.ELSEWHERE] = field(default_factory=dict)
     broker_modes: Annotated[Mapping[int, str], Mark.ELSEWHERE] = field(default_factory=dict)
     upgraded_from: Annotated[tuple[str, ...], Mark.ELSEWHERE] = ()
-    draw_config: Annotated[values.Draws, Key("draw")] = field(default_factory=dict)
+    draw_config: Annotated[values.Draws, FileKey("draw")] = field(default_factory=dict)
     workload: Bursts | None = None
     faults: FaultBounds | None = None
     script: tuple[ScriptLine, ...] = ()

@@ -20,22 +20,24 @@ from scenarios.format.actions import ACTIONS
 from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.finding import repair_of
 from scenarios.format.scenario import SCENARIO_VERSION, Pattern, Scenario, ScriptLine, from_json, of_file
-from scenarios.format.validation import OpenTable, Table, checked, validated
+from scenarios.format.validation import OpenTable, StrictTable, checked, validated
 from scenarios.format.values import InFile, Mark
 from sim.errors import InputError
 from sim.protocol.modes import mode as mode_named
 
 
 @cache
-def model(owner: type) -> type[Table]:
+def model(owner: type) -> type[StrictTable]:
     """The model of a dataclass's table in a file."""
     check = getattr(owner, "check_table", None)
     validators: Any = {} if check is None else {"whole": model_validator(mode="after")(_whole(check))}
-    return create_model(owner.__name__, __base__=Table, __validators__=validators, **_given(converter.in_file(owner)))
+    return create_model(
+        owner.__name__, __base__=StrictTable, __validators__=validators, **_given(converter.in_file(owner))
+    )
 
 
 def _whole(check: Any) -> Any:
-    def validate(table: Table) -> Table:
+    def validate(table: StrictTable) -> StrictTable:
         check(table)
         return table
 
@@ -73,7 +75,7 @@ def _in_model(kind: Any) -> Any:
     return kind
 
 
-class _Line(Table):
+class _Line(StrictTable):
     when: model(Pattern) | None = None  # type: ignore[valid-type]
     after_ms: values.Natural = 0
     after_us: values.Natural = 0
@@ -92,12 +94,12 @@ def _two_ends(line: object, _: fields.Facts) -> object:
     return line
 
 
-def line(do: str) -> type[Table]:
+def line(do: str) -> type[StrictTable]:
     """The model of an action's script lines."""
     return _line(do) if do in ADDED else _own_line(do)
 
 
-def _line(do: str) -> type[Table]:
+def _line(do: str) -> type[StrictTable]:
     given: dict[str, Any] = {"do": (Annotated[Literal[do], values.Check(fields.action)], ...)}
     for name, param in ACTIONS[do].params.items():
         kind = _in_model(values.PARAMS[param.kind])
@@ -109,17 +111,17 @@ _own_line: Final = cache(_line)
 """Plug-ins come and go, and so do their kinds of fault."""
 
 
-class _File(Table):
+class _File(StrictTable):
     schema_version: Literal[1] = Field(alias="schema")
 
 
-def file_model(actions: Iterable[str]) -> type[Table]:
+def file_model(actions: Iterable[str]) -> type[StrictTable]:
     """The model of a file with script lines of these actions."""
     known = frozenset(actions)
     return _file(known) if known & ADDED else _own_file(known)
 
 
-def _file(actions: frozenset[str]) -> type[Table]:
+def _file(actions: frozenset[str]) -> type[StrictTable]:
     lines = tuple([line(do) for do in ACTIONS if do in actions])
     given = _given(converter.in_file(Scenario))
     given["script"] = (list[Annotated[Union[lines], Field(discriminator="do")]], [])  # type: ignore[valid-type]  # noqa: UP007
@@ -129,7 +131,7 @@ def _file(actions: frozenset[str]) -> type[Table]:
 _own_file: Final = cache(_file)
 
 
-def tables(actions: Iterable[str]) -> dict[str, type[Table]]:
+def tables(actions: Iterable[str]) -> dict[str, type[StrictTable]]:
     """The models of a file with script lines of these actions: last name in the path of a table -> its model."""
     return {**dict(_tables(Scenario)), **{do: line(do) for do in actions}, "": file_model(actions)}
 
@@ -141,7 +143,7 @@ def _actions(data: Mapping[str, Any]) -> set[str]:
     return {do for do in found if isinstance(do, str)}
 
 
-def _tables(owner: type) -> Iterator[tuple[str, type[Table]]]:
+def _tables(owner: type) -> Iterator[tuple[str, type[StrictTable]]]:
     """The models of the tables in a table, by their keys."""
     for field in converter.in_file(owner):
         for inner in dataclasses_in(field.kind):

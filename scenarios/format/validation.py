@@ -25,7 +25,7 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 
-class Table(BaseModel):
+class StrictTable(BaseModel):
     """A table without other keys than its fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True)

@@ -41,7 +41,7 @@ class Mark(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Key:
+class FileKey:
     """The key of a field in a file, if it differs, or its default there."""
 
     name: str = ""

@@ -14,7 +14,7 @@ from typing import Final
 
 from scenarios import paths
 from scenarios.properties import described, java_properties, known, reasons
-from scenarios.properties.java_properties import Entry
+from scenarios.properties.java_properties import PropertyEntry
 from scenarios.properties.modelled import NAMES, value
 from sim.config import KEYS, Value, shown
 from sim.errors import ALIKE, InputError, UserError, nearest
@@ -41,7 +41,7 @@ class Status(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClassifiedKey:
     """A key of a file.
 
     Attributes:
@@ -65,7 +65,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClassifiedFiles:
     """The settings of some files.
 
     Attributes:
@@ -76,13 +76,13 @@ class Settings:
         racks: number of different values of ``broker.rack`` in the brokers' files; None if there is no such file.
     """
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ClassifiedKey, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     control_plane: str = ""
     racks: int | None = None
 
-    def in_modes(self, modes: Collection[Mode]) -> Settings:
+    def in_modes(self, modes: Collection[Mode]) -> ClassifiedFiles:
         """Mark the keys that have no effect in any of the modes."""
         return replace(self, findings=tuple(_in_modes(finding, modes) for finding in self.findings))
 
@@ -115,10 +115,10 @@ class _File:
     scope: str
     rank: int
     """A file of a higher rank overrides those below: static, dynamic, topic."""
-    entries: tuple[Entry, ...]
+    entries: tuple[PropertyEntry, ...]
 
 
-def read(files: Iterable[Path]) -> Settings:
+def read(files: Iterable[Path]) -> ClassifiedFiles:
     """Read properties files and outputs of ``--describe``; of several files of the same sort, the last counts.
 
     Raises:
@@ -127,7 +127,7 @@ def read(files: Iterable[Path]) -> Settings:
     """
     given = sorted((_read(path) for path in files), key=lambda file: file.rank)
     origins: dict[str, tuple[int, str]] = {}
-    findings: list[Finding] = []
+    findings: list[ClassifiedKey] = []
     settings: dict[str, Value] = {}
     notes: list[str] = []
     problems: list[str] = []
@@ -148,7 +148,7 @@ def read(files: Iterable[Path]) -> Settings:
             settings[found.name], origins[found.name] = found.value, (file.rank, file.name)
     if problems:
         raise InputError(*problems)
-    return Settings(tuple(findings), settings, tuple(notes), _control_plane(given), _racks(given))
+    return ClassifiedFiles(tuple(findings), settings, tuple(notes), _control_plane(given), _racks(given))
 
 
 def _read(path: Path) -> _File:
@@ -175,7 +175,7 @@ def _give(name: str, options: Mapping[str, str] | None) -> str:
 
 
 def _repeated(file: _File) -> list[str]:
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[PropertyEntry]] = {}
     for entry in file.entries:
         entries.setdefault(entry.key, []).append(entry)
     return [
@@ -205,7 +205,7 @@ def _differing(name: str, values: tuple[Value, Value], rank: int, other: str, fi
     return f"files set {name} differently ({where}); {why}"
 
 
-def _said(entry: Entry) -> str:
+def _said(entry: PropertyEntry) -> str:
     """The key if it may be repeated, empty if it may be a part of a password."""
     key = entry.key
     if _listener_key(key) in known.names("broker"):
@@ -232,10 +232,10 @@ def _racks(files: Iterable[_File]) -> int | None:
     return len(names - {""}) if brokers else None
 
 
-def _finding(file: _File, entry: Entry) -> Finding:
+def _finding(file: _File, entry: PropertyEntry) -> ClassifiedKey:
     key, scope = entry.key, file.scope
     name = NAMES[scope].get(key, "")
-    found = Finding(file.name, entry.line, _said(entry), Status.USED, "" if key == name else f"as {name}", name)
+    found = ClassifiedKey(file.name, entry.line, _said(entry), Status.USED, "" if key == name else f"as {name}", name)
     if name and _PROVIDED.search(entry.value):
         return replace(found, why="a config provider inserts its value, which is not read")
     if name:
@@ -266,7 +266,7 @@ def _near(key: str, scope: str) -> str:
     return nearest(key, known.names(scope), ALIKE)
 
 
-def _in_modes(found: Finding, modes: Collection[Mode]) -> Finding:
+def _in_modes(found: ClassifiedKey, modes: Collection[Mode]) -> ClassifiedKey:
     if found.status is not Status.USED:
         return found
     needs = [unmet(KEYS[found.name].where, [mode.rules]) for mode in modes]

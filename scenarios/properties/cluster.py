@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.properties import classify, releases
-from scenarios.properties.classify import Settings
+from scenarios.properties.classify import ClassifiedFiles
 from scenarios.properties.releases import Release
 from sim.config import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterSettings:
     """The settings of a real cluster, from files, and its release, if the user names one."""
 
     files: tuple[str, ...]
-    found: Settings
+    found: ClassifiedFiles
     release: Release | None
 
     @classmethod
-    def of(cls, files: Iterable[str | Path], release: str | None) -> Cluster:
+    def of(cls, files: Iterable[str | Path], release: str | None) -> ClusterSettings:
         """Read the files, and find the release.
 
         Raises:

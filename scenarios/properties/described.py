@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from scenarios.properties.java_properties import Entry
+from scenarios.properties.java_properties import PropertyEntry
 from sim.errors import InputError
 
 _HEAD: Final = re.compile(
@@ -20,13 +20,13 @@ _PAIR: Final = re.compile(r"([a-z][\w.]*)=(.*?)(?=,[a-z][\w.]*=|$)")
 _SCOPES: Final = {"topic": "topic", "topics": "topic", "broker": "broker", "brokers": "broker"}
 
 
-def parse(text: str) -> tuple[str, list[Entry]] | None:
+def parse(text: str) -> tuple[str, list[PropertyEntry]] | None:
     """The scope (topic or broker) and the entries; None if the text is something else.
 
     Raises:
         InputError: it describes several topics or brokers, or users, clients or groups.
     """
-    found: list[Entry] = []
+    found: list[PropertyEntry] = []
     described: dict[tuple[str, str], None] = {}
     for number, line in enumerate(text.splitlines(), 1):
         topic = _TOPIC.match(line)
@@ -36,9 +36,9 @@ def parse(text: str) -> tuple[str, list[Entry]] | None:
             if not scope:
                 raise InputError(f"it describes {head['entity']!r}; the settings of a topic or broker are needed")
             described[scope, head["name"].strip(" '\"")] = None
-            found += [Entry(key, value, number) for key, value in _PAIR.findall(head["rest"].strip())]
+            found += [PropertyEntry(key, value, number) for key, value in _PAIR.findall(head["rest"].strip())]
         elif described and (row := _ROW.fullmatch(line)) is not None and row["sensitive"] == "false":
-            found.append(Entry(row["key"], row["value"], number))
+            found.append(PropertyEntry(row["key"], row["value"], number))
         elif not described and line.strip() and line.lstrip()[0] not in "#!":
             return None
     if not described:

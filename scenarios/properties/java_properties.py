@@ -31,7 +31,7 @@ _MARKS: Final = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PropertyEntry:
     """A key with its value as text.
 
     Attributes:
@@ -45,7 +45,7 @@ class Entry:
     continued: Mapping[int, str] = field(default_factory=dict, compare=False)
 
 
-def parse(content: bytes) -> list[Entry]:
+def parse(content: bytes) -> list[PropertyEntry]:
     """The entries of a file in their order; of a repeated key, Java keeps the last.
 
     Raises:
@@ -88,12 +88,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str, dict[int, str]]]:
                 yield number, words, continued
 
 
-def _entry(line: int, words: str, continued: Mapping[int, str]) -> Entry:
+def _entry(line: int, words: str, continued: Mapping[int, str]) -> PropertyEntry:
     key = _KEY.match(words)
     assert key is not None
     separator = _SEPARATOR.match(words, key.end())
     assert separator is not None
-    return Entry(_unescaped(key[0], line), _unescaped(words[separator.end() :], line), line, continued)
+    return PropertyEntry(_unescaped(key[0], line), _unescaped(words[separator.end() :], line), line, continued)
 
 
 def _unescaped(text: str, line: int) -> str:

@@ -21,7 +21,7 @@ MOST: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RunDifference:
     """When two runs differ.
 
     Attributes:
@@ -43,9 +43,9 @@ class MutantWatch:
     """
 
     def __init__(self) -> None:
-        self.found: list[Difference] = []
+        self.found: list[RunDifference] = []
         self._noted: list[tuple[int, int, int, bool]] = []
-        """Time, broker (0: unknown), number of steps that the history had kept, and `Difference.matters`."""
+        """Time, broker (0: unknown), number of steps that the history had kept, and `RunDifference.matters`."""
         self._run: Execution | None = None
 
     def begin(self, run: Execution) -> None:
@@ -79,7 +79,7 @@ class MutantWatch:
         for at_us, about, place, matters in self._noted:
             broker = about or (steps[place].broker if place < len(steps) else 0)
             if at_us < run.horizon_us:
-                found.append(Difference(at_us, (broker,) if broker else (), matters))
+                found.append(RunDifference(at_us, (broker,) if broker else (), matters))
         self._run = None
         self.found = list(dict.fromkeys(found))
 
@@ -95,9 +95,9 @@ class RuleWatch(Listener):
     """
 
     def __init__(self, right: Mode) -> None:
-        self.found: list[Difference] = []
+        self.found: list[RunDifference] = []
         self._right = right
-        self._noted: list[Difference] = []
+        self._noted: list[RunDifference] = []
         self._bits = 0
         self._run: Execution | None = None
 
@@ -113,7 +113,7 @@ class RuleWatch(Listener):
             return
         asked = [table.take(self._bits) for table in run.cluster.recorder.coverage.decisions]
         if any(asked) and run.clients_began and len(self._noted) < MOST:
-            self._noted.append(Difference(step.at_us, (step.broker,) if step.broker > 0 else (), matters=True))
+            self._noted.append(RunDifference(step.at_us, (step.broker,) if step.broker > 0 else (), matters=True))
 
     def end(self) -> None:
         """The run has ended."""

@@ -23,7 +23,7 @@ from scenarios.format.blow import DIFFERENCE, Blow
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario, Topic
 from scenarios.single.convergence import Convergence, PartitionConvergence
 from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends, producer_of
-from scenarios.single.script import RulesInForce, Script, Story, StoryError, check_final_logs
+from scenarios.single.script import RulesInForce, Script, StoryError, StoryMatcher, check_final_logs
 from scenarios.single.standstill import complete_replica, needless_wait
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import LIVENESS, Checkers
@@ -60,7 +60,7 @@ PAUSE_US: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PromiseColumns:
     """The columns of a row about the promise, and the kinds of violations inside it (`kinds`)."""
 
     inside: bool
@@ -151,7 +151,7 @@ class Execution:
         self.convergence = Convergence(self.cluster, VALIDATION_IDS)
         self.rules_in_force = RulesInForce(self.rules, broker_rules)
         self.batches: dict[str, int] = {}
-        self.story = Story(scenario.story, self.rules_in_force, self.batches)
+        self.story = StoryMatcher(scenario.story, self.rules_in_force, self.batches)
         acks = acks_number(str(self.config["acks"]))
         self.script = Script(scenario.script, self.rules_in_force, self.cluster, self.injection, acks, self.batches)
         self.sends: list[ProducerBatch] = []
@@ -588,7 +588,7 @@ class Execution:
         unclean = elects_uncleanly(self.config, self.rules)
         return Promise(recorder.history, promised, unclean_election=unclean)
 
-    def judged_by(self, promised: Promised) -> Judgement:
+    def judged_by(self, promised: Promised) -> PromiseColumns:
         """How another mode's promise judges the ended run. The same settings must mean unclean election in both."""
         first, recorder = self.cluster.name, self.cluster.recorder
         violations = recorder.history.findings.violations  # Of all partitions.
@@ -605,7 +605,7 @@ class Execution:
         inside = all(promise.run_inside() for promise in promises.values())
         unclean = min([promise.inside_unclean for promise in promises.values()])
         lossy = min([promise.inside_lossy for promise in promises.values()])
-        return Judgement(inside, unclean, lossy, kinds)
+        return PromiseColumns(inside, unclean, lossy, kinds)
 
     def _note_waiting(self, partition: ClusterPartition) -> None:
         """Add how long acks=all writes to a partition waited for the HW, from the first election or fault on, and how

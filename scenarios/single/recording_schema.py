@@ -13,14 +13,14 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
-from faults.kinds.reassignment import Reassignment
+from faults.kinds.reassignment import ReassignmentFault
 from faults.kinds.registry import KINDS
 from faults.plan import ALL_DIRECTORIES, FOLLOWERS, ITS_DIRECTORY, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.format import catalogue, fields
 from scenarios.format.scenario import Topic
 from scenarios.format.schema import model
-from scenarios.format.validation import Table, checked, validated
+from scenarios.format.validation import StrictTable, checked, validated
 from sim.config import DIRECTORIES_MAX, Value, parse, resolve
 from sim.environment.topology import Topology
 from sim.errors import InputError, did_you_mean
@@ -86,14 +86,14 @@ BrokerKey = Annotated[int, BeforeValidator(checked(lambda key, _: _broker(key)))
 Settings = Annotated[dict[str, Any], _by(_settings)]
 
 
-class _Send(Table):
+class _Send(StrictTable):
     first_id: Time
     records: Annotated[int, _within(1, 1 << 20)]
     acks: Annotated[int, _within(-1, 1)]
     due_us: Time
 
 
-class _RunTable(Table):
+class _RunTable(StrictTable):
     schema_version: int
     scenario: Annotated[str, _keyed(paths.name)]
     mode: Annotated[str, _keyed(lambda word: catalogue.mode(word) and word)]
@@ -156,7 +156,9 @@ def _strikes(fault: Any, brokers: int) -> Any:
     if fault.directory != ALL_DIRECTORIES and not KINDS[fault.kind].of_directory:
         raise InputError(f"directory = {fault.directory}: {fault.kind!r} strikes no log directory alone")
     replicas = fault.replicas
-    if fault.kind == Reassignment.name and (not replicas or min(replicas) < 1 or len(set(replicas)) < len(replicas)):
+    if fault.kind == ReassignmentFault.name and (
+        not replicas or min(replicas) < 1 or len(set(replicas)) < len(replicas)
+    ):
         raise InputError(f"replicas: {replicas}: distinct brokers are needed")
     delays_us, targets = fault.delays_us, fault.targets
     many = targets == [FOLLOWERS]
@@ -166,11 +168,11 @@ def _strikes(fault: Any, brokers: int) -> Any:
     return fault
 
 
-def _model(kind: type, **types: Any) -> type[Table]:
+def _model(kind: type, **types: Any) -> type[StrictTable]:
     """The table of a dataclass in a file; `types` gives the types of fields that are not plain."""
     given = {field.name: types.get(field.name) or _TYPES[_type(field)] for field in dataclass_fields(kind)}
     filled: Any = {name: (found, _LATER.get(name, ...)) for name, found in given.items()}
-    return create_model(kind.__name__, __base__=Table, **filled)
+    return create_model(kind.__name__, __base__=StrictTable, **filled)
 
 
 _Trigger: Final = _model(
@@ -184,12 +186,12 @@ _Fault: Final = _model(
 )
 
 
-class _Plan(Table):
+class _Plan(StrictTable):
     schema_version: int
     faults: list[Annotated[_Fault, AfterValidator(checked(_strikes))]]  # type: ignore[valid-type]
 
 
-_TABLES: Final[dict[str, type[Table]]] = {
+_TABLES: Final[dict[str, type[StrictTable]]] = {
     "": _RunTable,
     "sends": _Send,
     "topology": model(Topology),

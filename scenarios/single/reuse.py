@@ -14,7 +14,7 @@ from typing import Final
 from scenarios.format.scenario import Scenario
 from scenarios.single.coverage_column import moved
 from scenarios.single.ended_run import drawn_as_expected, replay_line
-from scenarios.single.execution import Judgement, broker_count, older_brokers
+from scenarios.single.execution import PromiseColumns, broker_count, older_brokers
 from scenarios.single.rows import Row
 from sim.config import resolve
 from sim.kernel.streams import Streams
@@ -60,7 +60,7 @@ def promise_alike(mode: Mode, other: Mode, rules: Mapping[str, str]) -> bool:
 
 
 def taken_over(
-    scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mapping[str, str], judged: Judgement | None
+    scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mapping[str, str], judged: PromiseColumns | None
 ) -> Row:
     """The row of another mode with the same history. `judged` is the run judged by the other mode's promise; None if
     both modes have the same promise.

@@ -14,7 +14,7 @@ from scenarios import plugged
 from scenarios.format.blow import DIFFERENCE, Blow
 from scenarios.format.scenario import PlannedSend, Scenario
 from scenarios.single import differences, reuse, rows
-from scenarios.single.differences import Difference
+from scenarios.single.differences import RunDifference
 from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import LIVES, Execution
 from scenarios.single.result import RunResult, entries, partition_view, replica_views
@@ -50,7 +50,7 @@ class MutantsSeen(NamedTuple):
 
     took: frozenset[str]
     differed: frozenset[str]
-    differences: Sequence[Difference]
+    differences: Sequence[RunDifference]
 
 
 def _first_lines(error: BaseException) -> str:
@@ -150,7 +150,7 @@ def run_mutated(scenario: Scenario, mode: Mode, seed: int) -> tuple[Row, Mutants
     return row, MutantsSeen(frozenset(took), frozenset(differed), watch.found)
 
 
-def run_compared(scenario: Scenario, wrong: Mode, right: Mode, seed: int) -> tuple[Row, Sequence[Difference]]:
+def run_compared(scenario: Scenario, wrong: Mode, right: Mode, seed: int) -> tuple[Row, Sequence[RunDifference]]:
     """`run_row` in a mode, and where a run with the rule values of another one would have acted differently."""
     watch = differences.RuleWatch(right)
     one, error = _execute(scenario, wrong, seed, {}, prepare=watch.begin)
@@ -191,7 +191,7 @@ def run_modes(
 
 
 def run_at_differences(
-    scenario: Scenario, mode: Mode, seed: int, found: Sequence[Difference], blows: int
+    scenario: Scenario, mode: Mode, seed: int, found: Sequence[RunDifference], blows: int
 ) -> Iterator[Row]:
     """Run with each of so many blows at differences of a run that matter, or with one blow if none of them does. A run
     with a blow goes on with another one: after its first early warning, if it keeps everything, and at one of its later
@@ -204,7 +204,7 @@ def run_at_differences(
         yield from family.run_on(scenario, mode, _blow_at(choice(stream, likely or found), variant), stream)
 
 
-def _blow_at(difference: Difference, variant: int) -> Blow:
+def _blow_at(difference: RunDifference, variant: int) -> Blow:
     return Blow(DIFFERENCE, difference.at_us, variant, difference.brokers)
 
 

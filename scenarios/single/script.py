@@ -93,7 +93,7 @@ class RulesInForce:
         )
 
 
-class Story:
+class StoryMatcher:
     """Matches the steps of a story in order; lines for other rule values are skipped.
 
     Attributes:

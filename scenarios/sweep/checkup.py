@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from scenarios.single.rows import key
 from scenarios.sweep import claim, manifest, ownership
-from scenarios.sweep.claim import Claim
+from scenarios.sweep.claim import FolderClaim
 from scenarios.sweep.driver import Backend, Progress, run_sweep
 from scenarios.sweep.extent import Extent, Piece, merged
 from scenarios.sweep.folder import FileInfo, Folder
@@ -223,7 +223,7 @@ def repair(
             f"{folder.shown} was made by code {run['code_version']}, this is {code_version()}: use the former"
         )
     ownership.check(folder)
-    held = Claim(folder)
+    held = FolderClaim(folder)
     try:
         write_json(folder, ownership.RUN, run)
         for finding in found.findings:

@@ -71,7 +71,7 @@ def _begun(pid: int) -> str:
     return ""
 
 
-class Claim:
+class FolderClaim:
     """A driver's claim on a folder; `name` has 8 hex digits and is part of the names of this driver's waves.
 
     Raises:

@@ -19,15 +19,15 @@ from scenarios.paths import of_os
 from scenarios.single import rows as row_columns
 from scenarios.single.rows import ROWS_VERSION
 from scenarios.sweep import claim, manifest, ownership, parts, stop_rules, takeover
-from scenarios.sweep.claim import Claim
+from scenarios.sweep.claim import FolderClaim
 from scenarios.sweep.extent import Extent, Piece, merged, split, take, units
 from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.manifest import Manifest, Part
 from scenarios.sweep.parts import RESULTS, wave_path
 from scenarios.sweep.stop_rules import StopRules
-from scenarios.sweep.store import Runs, Store, differences, pieces_in, read_back, read_json, write_json
+from scenarios.sweep.store import Store, StoredRuns, differences, pieces_in, read_back, read_json, write_json
 from scenarios.sweep.store_checks import check_run
-from scenarios.sweep.summary import Summary
+from scenarios.sweep.summary import SweepSummary
 from scenarios.sweep.units import Sweep as Sweep
 from scenarios.sweep.units import chunk_count, rows_of, seed_ranges
 from scenarios.version import PLAIN, build, code_version, versions
@@ -258,7 +258,7 @@ class _Job:
         asked = Extent((variant, *ends) for variant in range(len(sweep.variants)) for ends in seeds)
         self._asked = asked
         self._covered = Extent()
-        self._summary = Summary(sweep, asked)
+        self._summary = SweepSummary(sweep, asked)
         self._numbers = count()
         self._planned: list[str] = []
         self._begun = there is not None
@@ -377,7 +377,7 @@ class _Job:
 
     def _count(self) -> None:
         """Add the finished waves to the summary."""
-        store = Store(self._folder).choose(runs=Runs.ALL)
+        store = Store(self._folder).choose(runs=StoredRuns.ALL)
         for _, table in store.tables():
             self._summary.add(table)
         for error in store.damage.values():
@@ -515,9 +515,9 @@ def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _claim(folder: Folder) -> Claim:
+def _claim(folder: Folder) -> FolderClaim:
     try:
-        return Claim(folder)
+        return FolderClaim(folder)
     except OSError as error:
         folder.vanish()
         raise of_os(error, f"cannot write to {folder.shown}") from None

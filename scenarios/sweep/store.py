@@ -52,7 +52,7 @@ IDENTITY: Final = ("scenarios", "plugins", "code_version", "modes", "own_modes",
 _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 
-class Runs(Enum):
+class StoredRuns(Enum):
     """The runs of a sweep whose rows are read. Rates of the first two are never mixed."""
 
     SEEDS = 1
@@ -297,11 +297,13 @@ class Store:
             raise InputError(f"{self.folder.shown}/run.json is not what a sweep wrote: {error!r}") from None
         self.scenarios = list(self.sweep.modes)
         self.modes = self._modes()
-        self.runs = Runs.SEEDS
+        self.runs = StoredRuns.SEEDS
         self._chosen: dict[str, list[str]] = {}
         self.damage: dict[str, DamageError] = {}
 
-    def choose(self, scenario: str | None = None, modes: Iterable[str] | None = None, runs: Runs = Runs.SEEDS) -> Self:
+    def choose(
+        self, scenario: str | None = None, modes: Iterable[str] | None = None, runs: StoredRuns = StoredRuns.SEEDS
+    ) -> Self:
         """Read only rows of one scenario, of some modes, or of some runs.
 
         Raises:
@@ -415,9 +417,9 @@ class Store:
                 else:
                     for column, names in self._chosen.items():
                         table = table.filter(pc.is_in(table[column], pa.array(names)))
-                    if self.runs is not Runs.ALL:
+                    if self.runs is not StoredRuns.ALL:
                         is_seed = pc.field("blow") == ""
-                        table = table.filter(is_seed if self.runs is Runs.SEEDS else ~is_seed)
+                        table = table.filter(is_seed if self.runs is StoredRuns.SEEDS else ~is_seed)
                     yield wave, table if columns is None else table.select(list(columns))
 
     def table(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:

@@ -190,7 +190,7 @@ def blow_counts(store: Store) -> list[dict[str, Any]]:
     ]
 
 
-class Summary:
+class SweepSummary:
     """Counts of the finished waves. `asked` are the requested seeds, if not the sweep's own range: a folder may have
     several.
     """

@@ -54,7 +54,7 @@ def test_one_more_option_of_compare_is_one_more_field() -> None:
 
 
 def test_compare_declares_each_option_in_one_place() -> None:
-    fields = [one.name for one, _, _ in declared(compare.Options)]
+    fields = [one.name for one, _, _ in declared(compare.CompareOptions)]
     params = [param.name for param in compare.command.params if param.expose_value]
     assert params == fields
     files = [ROOT / "highwater" / "requests.py", ROOT / "highwater" / "cli" / "commands" / "compare.py"]

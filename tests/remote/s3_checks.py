@@ -142,7 +142,7 @@ def test_what_cannot_be_written_is_refused_at_once(highwater: Callable[..., Call
 
 
 def test_a_second_driver_is_told_of_the_first(highwater: Callable[..., Call], s3: pafs.S3FileSystem) -> None:
-    held = claim.Claim(open_folder("s3://bucket/busy"))
+    held = claim.FolderClaim(open_folder("s3://bucket/busy"))
     call = highwater("sweep", "canary", "--seeds", "0..9", "--output", "s3://bucket/busy", "--local", 1)
     assert (call.code, "another driver is at work" in call.err) == (69, True)
     held.end()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from highwater.cli.console import Ui
-    from reports.analysis.compare import Comparison, Difference, Group, Pair
+    from reports.analysis.compare import AvailabilityDifference, Comparison, Group, Pair
     from reports.document.blocks import Block
     from scenarios.sweep.error_groups import ErrorGroup
     from scenarios.sweep.store import Store
@@ -33,7 +33,7 @@ NAMES: Final = 14
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(CompareRequest):
+class CompareOptions(CompareRequest):
     """The options of the command."""
 
     other: Annotated[str | None, Argument(metavar="[DIR]", required=False, before="by")] = None
@@ -43,9 +43,9 @@ class Options(CompareRequest):
 
 
 @click.command("compare", cls=Command)
-@takes(Options)
+@takes(CompareOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> int:
+def command(ui: Ui, asked: CompareOptions) -> int:
     """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables.
 
     With two folders, compare the second with the first on their common seeds: --mode A,B names a mode of each.
@@ -91,7 +91,7 @@ def _of_one(
     yield from _end(errors, brief=brief)
 
 
-def _two(ui: Ui, asked: Options, other: str) -> int:
+def _two(ui: Ui, asked: CompareOptions, other: str) -> int:
     """Compare two folders: the answer first, then where to look, then tables."""
     if asked.kind is not None:
         sentences.check_kind(asked.kind)
@@ -146,10 +146,10 @@ def _answer(answer: paired.Answer) -> Iterator[Block]:
 
 
 def _blows(store: Store) -> list[dict[str, Any]]:
-    from scenarios.sweep.store import Runs
+    from scenarios.sweep.store import StoredRuns
     from scenarios.sweep.summary import blow_counts
 
-    store.runs = Runs.BLOWS
+    store.runs = StoredRuns.BLOWS
     return blow_counts(store)
 
 
@@ -250,7 +250,7 @@ def _pair(by: str, pair: Pair) -> Iterator[Block]:
         yield Table(headers, [*map(_difference, pair.availability)], headers[1:])
 
 
-def _difference(found: Difference) -> tuple[object, ...]:
+def _difference(found: AvailabilityDifference) -> tuple[object, ...]:
     interval = (
         None if found.low is None or found.high is None else f"{number(found.low, '+')} .. {number(found.high, '+')}"
     )

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(StoreRequest):
+class CoverageOptions(StoreRequest):
     """The options of the command."""
 
     as_json: AsJson = False
 
 
 @click.command("coverage", cls=Command)
-@takes(Options)
+@takes(CoverageOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> int:
+def command(ui: Ui, asked: CoverageOptions) -> int:
     """Show the coverage of a sweep: transitions, rule branches, and transitions after each kind of fault."""
     from reports.analysis import coverage_table as coverage
 

@@ -24,7 +24,7 @@ FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ShownRequest):
+class DrawOptions(ShownRequest):
     """The options of the command."""
 
     everything: Annotated[
@@ -35,9 +35,9 @@ class Options(ShownRequest):
 
 
 @click.command("draw", cls=Command)
-@takes(Options)
+@takes(DrawOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> None:
+def command(ui: Ui, asked: DrawOptions) -> None:
     """Draw one run: lanes for brokers, controller and clients, messages between them, leaders and ISR, and logs.
 
     A sweep's DIR, a SCENARIO, or the PLAN of a run (plan.json of a replay). Drawn is what a violation comes from: steps

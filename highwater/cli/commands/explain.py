@@ -41,7 +41,7 @@ EXPLAIN_VERSION: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ExplainRequest):
+class ExplainOptions(ExplainRequest):
     """The options of the command."""
 
     most: Annotated[
@@ -58,9 +58,9 @@ class Options(ExplainRequest):
 
 
 @click.command("explain", cls=Command)
-@takes(Options)
+@takes(ExplainOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> None:
+def command(ui: Ui, asked: ExplainOptions) -> None:
     """Explain a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
@@ -138,7 +138,7 @@ def _blocks(found: ShrunkCase, took: float, explained: RunExplanation, place: Pa
     yield Line(f"written to {place}")
 
 
-def _tell_script(ui: Ui, asked: Options, origin: Origin, mode: Mode, most: int | None) -> None:
+def _tell_script(ui: Ui, asked: ExplainOptions, origin: Origin, mode: Mode, most: int | None) -> None:
     """Explain a scripted scenario, and which newer modes keep the records that it loses."""
     from reports.drawing.explanation import told
     from reports.drawing.observed_run import observe

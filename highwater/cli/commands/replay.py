@@ -23,7 +23,7 @@ REPLAY_VERSION: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(RunRequest):
+class ReplayOptions(RunRequest):
     """The options of the command."""
 
     mode: Annotated[
@@ -51,9 +51,9 @@ class Options(RunRequest):
 
 
 @click.command("replay", cls=Command)
-@takes(Options)
+@takes(ReplayOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> int:
+def command(ui: Ui, asked: ReplayOptions) -> int:
     """Run one seed of a sweep in DIR, of SCENARIO, or a PLAN again: check its digest, and write all evidence."""
     from reports.drawing.causal_past import past
     from reports.drawing.observed_run import observe

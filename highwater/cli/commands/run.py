@@ -55,7 +55,7 @@ TABLE_MOST: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ClusterRequest):
+class RunOptions(ClusterRequest):
     """The options of the command."""
 
     names: Annotated[
@@ -90,9 +90,9 @@ class Options(ClusterRequest):
 
 
 @click.command("run", cls=Command)
-@takes(Options)
+@takes(RunOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> int:
+def command(ui: Ui, asked: RunOptions) -> int:
     """Run one seed of each SCENARIO (a name or a .toml file) in each mode; exit 1 if a verdict is not as expected.
 
     A recorded run (PLAN, the plan.json of replay) brings its scenario, mode, seed and rules along, and is expected to
@@ -100,7 +100,7 @@ def command(ui: Ui, asked: Options) -> int:
     """
     asked = _checked(asked)
     if asked.last_failed:
-        rest = Options(
+        rest = RunOptions(
             names=asked.names, junit_xml=asked.junit_xml, as_json=asked.as_json, table=asked.table, last_failed=True
         )
         if asked != rest:
@@ -141,7 +141,7 @@ def command(ui: Ui, asked: Options) -> int:
     return code
 
 
-def _checked(asked: Options) -> Options:
+def _checked(asked: RunOptions) -> RunOptions:
     """The options, with a recorded run that is given in place of a scenario; raises InputError if they do not fit."""
     if asked.plan is None and len(asked.names) == 1 and asked.names[0].endswith(".json"):
         asked = replace(asked, names=(), plan=Path(asked.names[0]))
@@ -155,7 +155,7 @@ def _checked(asked: Options) -> Options:
     return asked
 
 
-def _words(asked: Options) -> Sequence[str | None]:
+def _words(asked: RunOptions) -> Sequence[str | None]:
     """The scenarios to run; None stands for a recorded run."""
     if not asked.all_scenarios:
         return asked.names or (None,)
@@ -179,7 +179,7 @@ class _Job:
     strict: bool
 
     @classmethod
-    def of(cls, word: str | None, asked: Options) -> _Job:
+    def of(cls, word: str | None, asked: RunOptions) -> _Job:
         """Read the scenario or recorded run, and check the modes."""
         from scenarios.format import selection
 
@@ -214,7 +214,7 @@ def _last_failed(ui: Ui, names: Sequence[str]) -> list[_Job]:
     for words in remembered.read():
         try:
             given = command.make_context("run", list(words), obj=ui).params
-            job = _Job.of(words[0], request_of(Options, given))
+            job = _Job.of(words[0], request_of(RunOptions, given))
         except (UserError, click.ClickException) as error:
             ui.note(f"not run again: {shlex.join(words)}: {error}")
             continue
@@ -292,7 +292,7 @@ def _write_page(ui: Ui, file: Path, case: Case) -> None:
     ui.note(f"Open {file} in a browser")
 
 
-def _origin(word: str | None, asked: Options, settings: Mapping[str, Value]) -> Recording:
+def _origin(word: str | None, asked: RunOptions, settings: Mapping[str, Value]) -> Recording:
     """The scenario or recorded run, with settings overridden."""
     from scenarios.format import selection
     from scenarios.single import recording

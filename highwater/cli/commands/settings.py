@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from reports.document.blocks import Block
-    from scenarios.properties.classify import Finding, Settings
-    from scenarios.properties.cluster import Cluster
+    from scenarios.properties.classify import ClassifiedFiles, ClassifiedKey
+    from scenarios.properties.cluster import ClusterSettings
     from sim.protocol.modes import Mode
 
 
@@ -34,11 +34,11 @@ def command(ui: Ui, files: tuple[Path, ...], mode: str | None, release: str | No
     FILE is a server.properties, a file of topic or producer settings, or what kafka-configs.sh --describe or
     kafka-topics.sh --describe prints about one topic or broker. Values are shown of modelled keys only.
     """
-    from scenarios.properties.cluster import Cluster
+    from scenarios.properties.cluster import ClusterSettings
 
     if not files and release is None:
         raise InputError("name a file, or --release")
-    cluster = Cluster.of(files, release)
+    cluster = ClusterSettings.of(files, release)
     modes = _modes(cluster, mode)
     found = cluster.found.in_modes(modes)
     if as_json:
@@ -47,7 +47,7 @@ def command(ui: Ui, files: tuple[Path, ...], mode: str | None, release: str | No
     ui.show(_blocks(cluster, modes, found))
 
 
-def _blocks(cluster: Cluster, modes: list[Mode], found: Settings) -> Iterator[Block]:
+def _blocks(cluster: ClusterSettings, modes: list[Mode], found: ClassifiedFiles) -> Iterator[Block]:
     yield Line(f"In {', '.join(f'{mode.name} (Kafka {mode.release})' for mode in modes)}")
     yield from map(Line, (*found.notes, *cluster.notes({})))
     if cluster.files:
@@ -55,7 +55,7 @@ def _blocks(cluster: Cluster, modes: list[Mode], found: Settings) -> Iterator[Bl
         yield Table(headers, [*map(_row, _sorted(found.findings))], numbers=["line"])
 
 
-def _modes(cluster: Cluster, named: str | None) -> list[Mode]:
+def _modes(cluster: ClusterSettings, named: str | None) -> list[Mode]:
     from scenarios.format import catalogue
     from sim.protocol.modes import MODES, NO_RELEASE
 
@@ -66,18 +66,18 @@ def _modes(cluster: Cluster, named: str | None) -> list[Mode]:
     return [max(fitting, key=lambda mode: mode.place)]
 
 
-def _sorted(findings: tuple[Finding, ...]) -> list[Finding]:
+def _sorted(findings: tuple[ClassifiedKey, ...]) -> list[ClassifiedKey]:
     from scenarios.properties.classify import Status
 
     return sorted(findings, key=lambda finding: ([*Status].index(finding.status), finding.file, finding.line))
 
 
-def _row(found: Finding) -> tuple[object, ...]:
+def _row(found: ClassifiedKey) -> tuple[object, ...]:
     value = "" if found.value is None else shown(found.value)
     return found.line, found.key or "(not shown)", found.status.value, value, found.why
 
 
-def _as_json(cluster: Cluster, modes: list[Mode], findings: tuple[Finding, ...]) -> dict[str, Any]:
+def _as_json(cluster: ClusterSettings, modes: list[Mode], findings: tuple[ClassifiedKey, ...]) -> dict[str, Any]:
     keys = [
         {
             **{name: getattr(finding, name) for name in ("file", "line", "key", "why", "name", "value")},

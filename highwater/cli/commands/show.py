@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ShownRequest):
+class ShowOptions(ShownRequest):
     """The options of the command."""
 
     against: Annotated[
@@ -35,9 +35,9 @@ class Options(ShownRequest):
 
 
 @click.command("show", cls=Command)
-@takes(Options)
+@takes(ShowOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> None:
+def command(ui: Ui, asked: ShowOptions) -> None:
     """Write one run as an HTML page: every step with logs, ISR, ELR and messages in flight, and the story beside it."""
     from reports.evidence import narrative
     from reports.film.film import compared, of_cases

@@ -29,7 +29,7 @@ NOTE_SECONDS: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ShrinkRequest):
+class ShrinkOptions(ShrinkRequest):
     """The options of the command."""
 
     output: Annotated[Path | None, evidence_folder("shrunk")] = None
@@ -37,9 +37,9 @@ class Options(ShrinkRequest):
 
 
 @click.command("shrink", cls=Command)
-@takes(Options)
+@takes(ShrinkOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> None:
+def command(ui: Ui, asked: ShrinkOptions) -> None:
     """Shrink a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
     Removes faults, batches, settings and brokers that are not needed, and rounds times, while the run still fails for

@@ -43,7 +43,7 @@ UNMET_MOST: Final = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(SweepRequest):
+class SweepOptions(SweepRequest):
     """The options of the command."""
 
     seed: Annotated[int | None, seed_option("This seed alone.", before="output")] = None
@@ -92,9 +92,9 @@ class Options(SweepRequest):
 
 
 @click.command("sweep", cls=Command)
-@takes(Options)
+@takes(SweepOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> int:
+def command(ui: Ui, asked: SweepOptions) -> int:
     """Run a range of seeds of each SCENARIO; the same command resumes a sweep that was stopped.
 
     Where --set or --rule names several values (--set min.insync.replicas=1,2), each seed runs at every combination of
@@ -185,7 +185,7 @@ def _task_seconds(given: float | None, master: str | None) -> float:
     return given
 
 
-def _backend(asked: Options, conf: dict[str, str], title: str) -> Backend:
+def _backend(asked: SweepOptions, conf: dict[str, str], title: str) -> Backend:
     if asked.local is None:
         from scenarios.sweep.spark import SparkBackend
 

@@ -29,7 +29,7 @@ SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(StoreRequest):
+class TriageOptions(StoreRequest):
     """The options of the command."""
 
     kind: Kind = None
@@ -45,9 +45,9 @@ class Options(StoreRequest):
 
 
 @click.command("triage", cls=Command)
-@takes(Options)
+@takes(TriageOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> int:
+def command(ui: Ui, asked: TriageOptions) -> int:
     """Group the failures of a sweep by cause: the single repairs that cure them.
 
     Each bucket comes with what you can do: a setting that prevents it, or the first release with the repair. With more
@@ -56,10 +56,10 @@ def command(ui: Ui, asked: Options) -> int:
     """
     from reports.evidence import triage
     from scenarios.sweep import error_groups
-    from scenarios.sweep.store import Runs
+    from scenarios.sweep.store import StoredRuns
 
     store = asked.store()
-    store.runs = Runs.BLOWS if asked.blows else Runs.SEEDS
+    store.runs = StoredRuns.BLOWS if asked.blows else StoredRuns.SEEDS
     tell, tell_shrunk = progress(ui), progress(ui, SHRINKS)
     try:
         found = triage.triage(

@@ -29,16 +29,16 @@ from sim.plurals import counted
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from highwater.cli.campaign import Place
+    from highwater.cli.campaign import CampaignPlace
     from highwater.cli.console import Ui
     from highwater.lab.advise.answers import Answers
-    from highwater.lab.advise.experiment import Experiment, Outcome
-    from highwater.lab.advise.findings import Finding, Loss
+    from highwater.lab.advise.experiment import Experiment, ExperimentOutcome
+    from highwater.lab.advise.findings import ChangeEffect, Loss
     from highwater.lab.advise.incidents import Exposure
     from highwater.lab.advise.rates import Rates
     from highwater.lab.advise.yearly import Estimate
     from reports.document.blocks import Block
-    from scenarios.properties.cluster import Cluster
+    from scenarios.properties.cluster import ClusterSettings
     from sim.config import Value
 
 T = TypeVar("T")
@@ -86,12 +86,12 @@ def command(
     /,
     elr: str | None,
     answers: Path | None,
-    cluster: Cluster,
+    cluster: ClusterSettings,
     seeds: int | None,
     budget: str,
     rates: str | None,
     incidents: int | None,
-    place: Place,
+    place: CampaignPlace,
     as_json: bool,
     **given: str | None,
 ) -> None:
@@ -190,7 +190,7 @@ def _exposure(asked: Experiment, rates: str) -> Exposure:
     return incidents.exposure(asked, find(rates, asked.answers))
 
 
-def _changed(ui: Ui, outcome: Outcome, rates: Rates) -> list[tuple[str, Exposure]]:
+def _changed(ui: Ui, outcome: ExperimentOutcome, rates: Rates) -> list[tuple[str, Exposure]]:
     """The cluster with each of the first changes or releases that are advised, under the same rates."""
     from highwater.lab.advise import findings, incidents
 
@@ -203,7 +203,7 @@ def _changed(ui: Ui, outcome: Outcome, rates: Rates) -> list[tuple[str, Exposure
     return found
 
 
-def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str | None]) -> Answers:
+def _answers(ui: Ui, file: Path | None, cluster: ClusterSettings, given: dict[str, str | None]) -> Answers:
     """The answers of files, options and questions."""
     from highwater.lab.advise import answers
 
@@ -221,7 +221,7 @@ def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str |
     return answers.complete(*layers)
 
 
-def _elr(ui: Ui, given: str | None, cluster: Cluster, settings: Mapping[str, Value]) -> dict[str, Value]:
+def _elr(ui: Ui, given: str | None, cluster: ClusterSettings, settings: Mapping[str, Value]) -> dict[str, Value]:
     """The level of the feature for ELRs, if it is given, or asked for; else the release decides."""
     from highwater.lab.advise.experiment import ELR, has_elr
 
@@ -242,7 +242,7 @@ def _option(name: str) -> str:
     return "--return" if name == "return_s" else f"--{name}"
 
 
-def _settings(cluster: Cluster, given: dict[str, str | None]) -> dict[str, Value]:
+def _settings(cluster: ClusterSettings, given: dict[str, str | None]) -> dict[str, Value]:
     """The settings of the files."""
     from highwater.lab.advise.answers import KEYS_OF
 
@@ -250,7 +250,7 @@ def _settings(cluster: Cluster, given: dict[str, str | None]) -> dict[str, Value
     return cluster.settings(answered, {key: _option(name) for name, key in KEYS_OF.items()})
 
 
-def _of_cluster(cluster: Cluster, given: Container[str]) -> dict[str, Any]:
+def _of_cluster(cluster: ClusterSettings, given: Container[str]) -> dict[str, Any]:
     """The answers of the files, without those that the user gives, which have the same bounds."""
     from highwater.lab.advise import answers
 
@@ -279,7 +279,7 @@ def _ask(name: str, default: object) -> Any:
             click.echo(str(error), err=True)
 
 
-def _head(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> Iterator[str]:
+def _head(asked: Experiment, cluster: ClusterSettings, exposed: Exposure | None) -> Iterator[str]:
     from highwater.lab.advise import experiment
     from highwater.lab.advise.answers import in_words
 
@@ -295,7 +295,7 @@ def _head(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> Iter
     yield from _notes(asked, cluster, exposed)
 
 
-def _notes(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> list[str]:
+def _notes(asked: Experiment, cluster: ClusterSettings, exposed: Exposure | None) -> list[str]:
     """Notes on files, release, answers and rates."""
     from highwater.lab.advise import rates
 
@@ -312,7 +312,7 @@ def _notes(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> lis
     ]
 
 
-def _overridden(cluster: Cluster, answers: Answers) -> list[str]:
+def _overridden(cluster: ClusterSettings, answers: Answers) -> list[str]:
     """Answers that contradict the files."""
     from highwater.lab.advise.answers import KEYS_OF, in_words, of_settings
 
@@ -325,7 +325,7 @@ def _overridden(cluster: Cluster, answers: Answers) -> list[str]:
     ]
 
 
-def _racks(cluster: Cluster, answers: Answers) -> list[str]:
+def _racks(cluster: ClusterSettings, answers: Answers) -> list[str]:
     """What ``broker.rack`` of the files says of the answer `racks`."""
     if answers.racks > answers.replicas + 1:
         spare = answers.racks - answers.replicas
@@ -342,7 +342,7 @@ def _racks(cluster: Cluster, answers: Answers) -> list[str]:
     return []
 
 
-def _blocks(outcome: Outcome, loss: Loss | None, advice: list[str], output: Path | None) -> Iterator[Block]:
+def _blocks(outcome: ExperimentOutcome, loss: Loss | None, advice: list[str], output: Path | None) -> Iterator[Block]:
     yield from _table(outcome)
     yield Heading("The shortest loss with the present settings")
     yield from map(Line, _loss(outcome, loss, output))
@@ -350,7 +350,7 @@ def _blocks(outcome: Outcome, loss: Loss | None, advice: list[str], output: Path
     yield from (Line(f"- {line}") for line in advice)
 
 
-def _table(outcome: Outcome) -> Iterator[Block]:
+def _table(outcome: ExperimentOutcome) -> Iterator[Block]:
     from highwater.lab.advise.findings import price, rows
 
     changes = {change.name: change for change in outcome.experiment.changes}
@@ -386,7 +386,7 @@ def _table(outcome: Outcome) -> Iterator[Block]:
             yield Text(f"{name}: {costly}")
 
 
-def _loss(outcome: Outcome, loss: Loss | None, output: Path | None) -> Iterator[str]:
+def _loss(outcome: ExperimentOutcome, loss: Loss | None, output: Path | None) -> Iterator[str]:
     from highwater.lab.advise.findings import unsaving
 
     if loss is None:
@@ -407,7 +407,7 @@ def _loss(outcome: Outcome, loss: Loss | None, output: Path | None) -> Iterator[
         yield f"What would have prevented it: {plugged.command(explain)}"
 
 
-def _sweeps(outcome: Outcome, output: Path) -> list[str]:
+def _sweeps(outcome: ExperimentOutcome, output: Path) -> list[str]:
     """Commands that run the table's seeds again: with the present settings, and with one change."""
     asked = outcome.experiment
     modes = ",".join(mode.name for mode in asked.modes)
@@ -437,8 +437,8 @@ def _write(output: Path, asked: Experiment, loss: Loss | None) -> list[str]:
 
 
 def _as_json(
-    outcome: Outcome,
-    table: list[Finding],
+    outcome: ExperimentOutcome,
+    table: list[ChangeEffect],
     advice: list[str],
     loss: Loss | None,
     files: list[str],

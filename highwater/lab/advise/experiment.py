@@ -77,7 +77,7 @@ def _short(key: str, value: Value) -> str:
 
 
 @dataclass(slots=True)
-class Cell:
+class ExperimentCell:
     """The runs of one change in one mode, by seed: whether acknowledged records were lost, and sums."""
 
     lost: list[bool] = field(default_factory=list)
@@ -126,17 +126,17 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExperimentOutcome:
     """The cells of an experiment after some waves; `losing` are the seeds that the present settings lose, with the
     number of their faults.
     """
 
     experiment: Experiment
     seeds: int
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], ExperimentCell]
     losing: Sequence[tuple[int, int]]
 
-    def cell(self, change: Change, mode: Mode) -> Cell:
+    def cell(self, change: Change, mode: Mode) -> ExperimentCell:
         """The runs of a change in a mode."""
         return self.cells[change.name, mode.name]
 
@@ -303,7 +303,7 @@ def _changes(scenario: Scenario, mode: Mode) -> tuple[Change, ...]:
 
 def waves(
     experiment: Experiment, seeds: int | None, until_s: float, runner: Runner, record: Record | None = None
-) -> Iterator[Outcome]:
+) -> Iterator[ExperimentOutcome]:
     """Run waves of seeds, all changes and modes on the same; after each, the outcome so far.
 
     Args:
@@ -315,7 +315,7 @@ def waves(
     """
     begin = time.monotonic()
     variants = {change.name: experiment.variant(change) for change in experiment.changes}
-    cells = {(name, mode.name): Cell() for name in variants for mode in experiment.modes}
+    cells = {(name, mode.name): ExperimentCell() for name in variants for mode in experiment.modes}
     campaign = Campaign(partial(of_seed, variants, experiment.modes), runner, record)
     losing: list[tuple[int, int]] = []
     first, wave = 0, runner.processes
@@ -327,7 +327,7 @@ def waves(
                 if place == (PRESENT, experiment.modes[0].name) and has_lost(row):
                     losing.append((row["faults"], seed))
         first = end
-        yield Outcome(experiment, first, cells, losing)
+        yield ExperimentOutcome(experiment, first, cells, losing)
         now = time.monotonic()
         fit = int((until_s - now) * first / (now - begin)) if seeds is None else 0
         wave = max(0, min(fit, WAVE * runner.processes))
@@ -357,7 +357,7 @@ def has_lost(row: Mapping[str, Any]) -> bool:
     return bool(row["records_lost"] > 0 or row["acks1_lost"] > 0)
 
 
-def _add(cell: Cell, row: Mapping[str, Any]) -> None:
+def _add(cell: ExperimentCell, row: Mapping[str, Any]) -> None:
     cell.lost.append(has_lost(row))
     cell.leaderless_ms += max(row["leaderless_ms"], 0)
     cell.window_ms += max(row["window_ms"], 0)

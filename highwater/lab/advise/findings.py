@@ -16,7 +16,7 @@ from highwater.lab.advise.experiment import (
     PRESENT,
     UNCLEAN,
     Change,
-    Outcome,
+    ExperimentOutcome,
     has_elr,
     has_lost,
 )
@@ -33,7 +33,7 @@ from sim.plurals import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from highwater.lab.advise.experiment import Cell, Experiment
+    from highwater.lab.advise.experiment import Experiment, ExperimentCell
     from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
 
@@ -43,7 +43,7 @@ TRIED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ChangeEffect:
     """One change in one mode, against the present settings in the present mode, on the same seeds.
 
     Attributes:
@@ -83,7 +83,7 @@ class Finding:
         return asdict(self)
 
 
-def findings(outcome: Outcome) -> list[Finding]:
+def findings(outcome: ExperimentOutcome) -> list[ChangeEffect]:
     """One for each change in each mode, the present ones first."""
     experiment = outcome.experiment
     now = outcome.cell(experiment.changes[0], experiment.modes[0])
@@ -96,10 +96,10 @@ class Row:
 
     change: Change
     releases: str
-    found: Finding
+    found: ChangeEffect
 
 
-def rows(outcome: Outcome, agree: Callable[[Cell], object]) -> list[Row]:
+def rows(outcome: ExperimentOutcome, agree: Callable[[ExperimentCell], object]) -> list[Row]:
     """A row for each change and the releases in which `agree` says the same of its runs."""
     experiment = outcome.experiment
     found = {(finding.change, finding.mode): finding for finding in findings(outcome)}
@@ -124,14 +124,14 @@ def _releases(group: Sequence[Mode], modes: Sequence[Mode]) -> str:
     return ", ".join(names)
 
 
-def _finding(outcome: Outcome, change: Change, mode: Mode, now: list[bool]) -> Finding:
+def _finding(outcome: ExperimentOutcome, change: Change, mode: Mode, now: list[bool]) -> ChangeEffect:
     cell = outcome.cell(change, mode)
     pairs = list(zip(now, cell.lost, strict=True))
     saved = sum(before and not after for before, after in pairs)
     cost = sum(after and not before for before, after in pairs)
     lost, runs = sum(cell.lost), len(cell.lost)
     low, high = interval(lost, runs)
-    return Finding(
+    return ChangeEffect(
         change.name,
         mode.name,
         mode.release,
@@ -147,7 +147,7 @@ def _finding(outcome: Outcome, change: Change, mode: Mode, now: list[bool]) -> F
     )
 
 
-def price(outcome: Outcome, change: Change) -> str:
+def price(outcome: ExperimentOutcome, change: Change) -> str:
     """What a change costs that no rate of losses shows; empty for the present settings."""
     if change.racks:
         return "a further rack with its power supply, and replication between racks"
@@ -197,7 +197,7 @@ def _release(mode: Mode, experiment: Experiment) -> str:
     return f"Run Kafka {mode.release} (mode {mode.name}{feature})"
 
 
-def advised(outcome: Outcome) -> list[tuple[Finding, Change, Mode]]:
+def advised(outcome: ExperimentOutcome) -> list[tuple[ChangeEffect, Change, Mode]]:
     """Single settings and releases that are shown to save runs, the best first."""
     changes = {change.name: change for change in outcome.experiment.changes}
     modes = {mode.name: mode for mode in outcome.experiment.modes}
@@ -208,14 +208,14 @@ def advised(outcome: Outcome) -> list[tuple[Finding, Change, Mode]]:
     return [(finding, changes[finding.change], modes[finding.mode]) for finding in helping]
 
 
-def _shown(found: list[Finding]) -> list[Finding]:
+def _shown(found: list[ChangeEffect]) -> list[ChangeEffect]:
     """The single changes and releases that are shown to make a difference."""
     now = found[0]
     single = [finding for finding in found[1:] if (finding.change == PRESENT) != (finding.mode == now.mode)]
     return [finding for finding in single if finding.is_shown(len(single))]
 
 
-def recommendations(outcome: Outcome) -> list[str]:
+def recommendations(outcome: ExperimentOutcome) -> list[str]:
     """Sentences: what is advised, with its price; or that nothing is; and what is not to be set."""
     found = findings(outcome)
     now, release = found[0], outcome.experiment.modes[0].release
@@ -264,7 +264,7 @@ class Loss:
         return self.faults, self.batches
 
 
-def unsaving(outcome: Outcome, loss: Loss) -> str:
+def unsaving(outcome: ExperimentOutcome, loss: Loss) -> str:
     """Changes and newer releases that save other losses, but not the seed of this one; empty if there are none."""
     experiment = outcome.experiment
     now = experiment.modes[0]
@@ -280,7 +280,7 @@ def unsaving(outcome: Outcome, loss: Loss) -> str:
     return f"These changes save other seeds, but not this one: {'; '.join(names)}"
 
 
-def shortest_loss(outcome: Outcome, until_s: float = inf) -> Loss | None:
+def shortest_loss(outcome: ExperimentOutcome, until_s: float = inf) -> Loss | None:
     """Take faults and batches away from the losing runs with the fewest faults, under the present settings, until none
     is left without which the run still loses records, or the time is over; None if no run loses any.
 

@@ -21,7 +21,7 @@ from faults.kinds.groups import RackCut
 from faults.kinds.kill import Kill
 from faults.kinds.pause import PauseFault
 from faults.kinds.power_loss import SPREAD_US, PowerLoss
-from faults.kinds.reassignment import Reassignment
+from faults.kinds.reassignment import ReassignmentFault
 from faults.plan import Fault, Plan
 from highwater.lab.advise.rates import BATCHES_MAX, CAUSES, YEAR_S, Rates, in_words
 from scenarios.format.scenario import PlannedSend, Recorded, Scenario
@@ -258,7 +258,7 @@ def strike(exposed: Exposure, name: str, at_us: int, stream: Stream) -> list[Fau
     if name == "moves":
         topology = scenario.topology or Topology()
         replicas = topology.placed(sample(stream, brokers, len(brokers)), replication_factor(exposed))
-        return [Fault(Reassignment.name, at_us, (CONTROL,), replicas=replicas)]
+        return [Fault(ReassignmentFault.name, at_us, (CONTROL,), replicas=replicas)]
     rack = choice(stream, list(racks_of(scenario).values()))
     if name == "rack_cuts":
         return [Fault(RackCut.name, at_us, rack[:1], lasts_us)]

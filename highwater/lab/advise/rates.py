@@ -35,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FaultCause:
     """Why a fault strikes.
 
     Attributes:
@@ -55,9 +55,9 @@ class Cause:
     sources: tuple[tuple[str, Source], ...] = ()
 
 
-CAUSES: Final[Mapping[str, Cause]] = {
-    "process_crashes": Cause("broker", "process crash", "a broker's process is killed", None),
-    "machine_crashes": Cause(
+CAUSES: Final[Mapping[str, FaultCause]] = {
+    "process_crashes": FaultCause("broker", "process crash", "a broker's process is killed", None),
+    "machine_crashes": FaultCause(
         "broker",
         "machine crash",
         "a machine loses power, or its kernel crashes: the page cache is lost",
@@ -68,7 +68,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
             ("linkedin", Source(0.2, 'at least: of 1,800 brokers some "fail on a daily basis" (LinkedIn engineering)')),
         ),
     ),
-    "disk_losses": Cause(
+    "disk_losses": FaultCause(
         "broker",
         "disk loss",
         "a broker's disk is replaced by an empty one",
@@ -81,9 +81,11 @@ CAUSES: Final[Mapping[str, Cause]] = {
             ("aws-io2", Source(0.00001, "cloud volumes of type io2, 0.001 % a year (AWS)")),
         ),
     ),
-    "pauses": Cause("broker", "pause", "a broker's process stands still (garbage collection, a suspended machine)", 30),
-    "broker_cuts": Cause("broker", "broker cut", "a broker is cut off from the others and the control plane", 60),
-    "rack_power_losses": Cause(
+    "pauses": FaultCause(
+        "broker", "pause", "a broker's process stands still (garbage collection, a suspended machine)", 30
+    ),
+    "broker_cuts": FaultCause("broker", "broker cut", "a broker is cut off from the others and the control plane", 60),
+    "rack_power_losses": FaultCause(
         "rack",
         "rack power loss",
         "all machines of a rack lose power",
@@ -91,8 +93,8 @@ CAUSES: Final[Mapping[str, Cause]] = {
         True,
         (("dean-2008", Source(20 / 30, "20 of about 30 racks of 40 to 80 machines in a year (J. Dean 2008)")),),
     ),
-    "rack_cuts": Cause("rack", "rack cut", "a rack is cut off from the others and the control plane", 60),
-    "outages": Cause(
+    "rack_cuts": FaultCause("rack", "rack cut", "a rack is cut off from the others and the control plane", 60),
+    "outages": FaultCause(
         "cluster",
         "outage",
         "all machines lose power",
@@ -100,8 +102,8 @@ CAUSES: Final[Mapping[str, Cause]] = {
         True,
         (("dean-2008", Source(1 / 2.4, "1 power unit of 500 to 1,000 of 1,800 machines in a year (J. Dean 2008)")),),
     ),
-    "planned_restarts": Cause("broker", "planned restart", "a broker is restarted in a controlled way", 30),
-    "moves": Cause("partition", "move", "the partition is moved to other brokers", 0),
+    "planned_restarts": FaultCause("broker", "planned restart", "a broker is restarted in a controlled way", 30),
+    "moves": FaultCause("partition", "move", "the partition is moved to other brokers", 0),
 }
 """Name in a rates file -> cause."""
 ASKED: Final = ("planned_restarts", "moves")

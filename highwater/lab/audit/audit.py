@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from highwater.lab.audit.explanations import Explanation
+    from highwater.lab.audit.explanations import RecordExplanation
     from highwater.lab.audit.image import Key
     from highwater.lab.audit.notes import Notes
     from highwater.lab.audit.records import MetadataBatch, MetadataRecord
@@ -91,8 +91,8 @@ class Audit:
     facts: dict[Key, ReplicaFacts] = field(default_factory=dict)
     risks: dict[Key, list[Risk]] = field(default_factory=dict)
     explained: Counter[str] = field(default_factory=Counter)
-    unexplained: list[Explanation] = field(default_factory=list)
-    bugs: list[Explanation] = field(default_factory=list)
+    unexplained: list[RecordExplanation] = field(default_factory=list)
+    bugs: list[RecordExplanation] = field(default_factory=list)
     happened: list[Happened] = field(default_factory=list)
     histories: dict[Key, PartitionHistory] = field(default_factory=dict)
     at_risk: dict[Key, list[RiskBegins]] = field(default_factory=dict)
@@ -259,7 +259,7 @@ def _note_risk(found: Audit, key: Key, facts: ReplicaFacts, batch: MetadataBatch
             begun.append(RiskBegins(found.image.partitions[key].offset, batch.time_ms, kind, text))
 
 
-def _count(found: Audit, explanation: Explanation) -> None:
+def _count(found: Audit, explanation: RecordExplanation) -> None:
     events = len(explanation.events)
     found.explained["one event" if events == 1 else "several events" if events else "no event"] += 1
     if not events and len(found.unexplained) < KEPT:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from highwater.lab.audit.image import PartitionState
+from highwater.lab.audit.image import RegisteredPartition
 from highwater.lab.audit.records import NO_LEADER
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem
@@ -42,7 +42,7 @@ Replicas = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ControllerEvent:
     """What a controller may have handled.
 
     Attributes:
@@ -89,7 +89,9 @@ class _Host:
 class PartitionController:
     """A controller that knows one partition of an image, before an event."""
 
-    def __init__(self, image: ClusterImage, key: Key, state: PartitionState, decide: Decisions, event: Event) -> None:
+    def __init__(
+        self, image: ClusterImage, key: Key, state: RegisteredPartition, decide: Decisions, event: ControllerEvent
+    ) -> None:
         self._host = _Host()
         metadata = MetadataImage()
         metadata.offset = image.next_offset
@@ -139,14 +141,14 @@ class PartitionController:
             _OTHER, broker + 1, 0, (broker + 1,), 0, (broker + 1,)
         )
 
-    def states(self, event: Event) -> list[PartitionState]:
+    def states(self, event: ControllerEvent) -> list[RegisteredPartition]:
         """The partition's states after each of its records that the event appends; none if it appends none."""
         try:
             event.ask(self)
         except NotAssignedError:
             return []
         return [
-            PartitionState(
+            RegisteredPartition(
                 _lowered(record.replicas),
                 _lowered(record.isr),
                 record.leader - 1,
@@ -163,7 +165,9 @@ class PartitionController:
         ]
 
 
-def outcome(image: ClusterImage, key: Key, state: PartitionState, rules: Rules, event: Event) -> list[PartitionState]:
+def outcome(
+    image: ClusterImage, key: Key, state: RegisteredPartition, rules: Rules, event: ControllerEvent
+) -> list[RegisteredPartition]:
     """The states that a release's controller would give the partition for an event, in order."""
     return PartitionController(image, key, state, _decisions(rules), event).states(event)
 
@@ -185,44 +189,44 @@ def _lowered(brokers: Iterable[int]) -> Replicas:
 # Events.
 
 
-def alter_partition(state: PartitionState, isr: Replicas) -> Event:
+def alter_partition(state: RegisteredPartition, isr: Replicas) -> ControllerEvent:
     """The leader proposes an ISR. Kafka: ReplicationControlManager#alterPartition."""
 
     def ask(one: PartitionController) -> object:
         item = AlterPartitionItem(NAME, _raised(isr), state.leader_epoch, state.partition_epoch, {})
         return one.controller.alter_partition(state.leader + 1, one.epoch_of(state.leader), [item])
 
-    return Event(f"leader {state.leader} proposes ISR {listed(isr)} (AlterPartition)", ask)
+    return ControllerEvent(f"leader {state.leader} proposes ISR {listed(isr)} (AlterPartition)", ask)
 
 
-def fence(broker: int) -> Event:
+def fence(broker: int) -> ControllerEvent:
     """A broker's session expires, or its controlled shutdown ends.
 
     Kafka: ReplicationControlManager#handleBrokerFenced.
     """
-    return Event(f"broker {broker} is fenced", lambda controller: controller.controller.fence(broker + 1))
+    return ControllerEvent(f"broker {broker} is fenced", lambda owner: owner.controller.fence(broker + 1))
 
 
-def unfence(broker: int) -> Event:
+def unfence(broker: int) -> ControllerEvent:
     """A broker's heartbeat unfences it. Kafka: ReplicationControlManager#handleBrokerUnfenced."""
 
     def ask(one: PartitionController) -> object:
         return one.controller.heartbeat(broker + 1, one.epoch_of(broker), _FUTURE)
 
-    return Event(f"broker {broker} is unfenced", ask, unfenced=broker)
+    return ControllerEvent(f"broker {broker} is unfenced", ask, unfenced=broker)
 
 
-def shut_down(broker: int) -> Event:
+def shut_down(broker: int) -> ControllerEvent:
     """A broker asks for controlled shutdown. Kafka: ReplicationControlManager#handleBrokerInControlledShutdown."""
 
     def ask(one: PartitionController) -> object:
         one.lead_another(broker)
         return one.controller.heartbeat(broker + 1, one.epoch_of(broker), _FUTURE, want_shut_down=True)
 
-    return Event(f"broker {broker} begins controlled shutdown", ask, serving=broker)
+    return ControllerEvent(f"broker {broker} begins controlled shutdown", ask, serving=broker)
 
 
-def register(broker: int, *, clean: bool) -> Event:
+def register(broker: int, *, clean: bool) -> ControllerEvent:
     """Another incarnation of a broker registers. Kafka: ReplicationControlManager#handleBrokerShutdown."""
 
     def ask(one: PartitionController) -> object:
@@ -230,46 +234,44 @@ def register(broker: int, *, clean: bool) -> Event:
         return one.controller.register(broker + 1, -1, epoch if clean else -1)
 
     how = "clean" if clean else "unclean"
-    return Event(f"broker {broker} registers after {'a' if clean else 'an'} {how} shutdown", ask)
+    return ControllerEvent(f"broker {broker} registers after {'a' if clean else 'an'} {how} shutdown", ask)
 
 
-def reassign(replicas: Replicas) -> Event:
+def reassign(replicas: Replicas) -> ControllerEvent:
     """Kafka: ReplicationControlManager#changePartitionReassignment."""
-    return Event(
+    return ControllerEvent(
         f"reassignment to {listed(replicas)} is requested",
-        lambda controller: controller.controller.reassign(NAME, _raised(replicas)),
+        lambda owner: owner.controller.reassign(NAME, _raised(replicas)),
     )
 
 
-def cancel_reassignment() -> Event:
+def cancel_reassignment() -> ControllerEvent:
     """Kafka: ReplicationControlManager#cancelPartitionReassignment."""
-    return Event("the reassignment is cancelled", lambda controller: controller.controller.cancel_reassignment(NAME))
+    return ControllerEvent("the reassignment is cancelled", lambda owner: owner.controller.cancel_reassignment(NAME))
 
 
-def elect(kind: str, designated: int = NO_LEADER) -> Event:
+def elect(kind: str, designated: int = NO_LEADER) -> ControllerEvent:
     """Kafka: ReplicationControlManager#electLeader."""
-    return Event(
+    return ControllerEvent(
         f"{kind.lower()} election",
-        lambda controller: controller.controller.elect(NAME, kind, designated + 1),
+        lambda owner: owner.controller.elect(NAME, kind, designated + 1),
     )
 
 
-def assign_directory(broker: int) -> Event:
+def assign_directory(broker: int) -> ControllerEvent:
     """A broker reports another log directory of its replica.
 
     Kafka: ReplicationControlManager#handleAssignReplicasToDirs.
     """
-    return Event(
+    return ControllerEvent(
         f"broker {broker} reports the log directory of its replica",
-        lambda controller: controller.controller.assign_directory(
-            NAME, broker + 1, controller.epoch_of(broker), FIRST_DIRECTORY
-        ),
+        lambda owner: owner.controller.assign_directory(NAME, broker + 1, owner.epoch_of(broker), FIRST_DIRECTORY),
     )
 
 
-def set_min_isr(value: int) -> Event:
+def set_min_isr(value: int) -> ControllerEvent:
     """``min.insync.replicas`` changes. Kafka: ConfigurationControlManager#incrementalAlterConfig."""
-    return Event(f"min.insync.replicas is set to {value}", lambda controller: controller.controller.set(MIN_ISR, value))
+    return ControllerEvent(f"min.insync.replicas is set to {value}", lambda owner: owner.controller.set(MIN_ISR, value))
 
 
 def listed(brokers: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from highwater.lab.audit.files import lines, number, shortened, unpacked
-from highwater.lab.audit.image import CLUSTER_KEYS, TOPIC, BrokerState, ClusterImage, PartitionState
+from highwater.lab.audit.image import CLUSTER_KEYS, TOPIC, BrokerState, ClusterImage, RegisteredPartition
 from highwater.lab.audit.notes import Notes
 from highwater.lab.audit.records import MEMBERS_MOST, NO_LEADER, is_setting
 from sim.errors import InputError
@@ -120,12 +120,12 @@ def _check_whole(path: Path, name: str, topic: _Topic) -> None:
         raise InputError(f"{where}, and the text has {counted(len(topic.found), 'partition')} of it: it is incomplete")
 
 
-def _state(fields: Mapping[str, str]) -> PartitionState:
+def _state(fields: Mapping[str, str]) -> RegisteredPartition:
     leader, last = fields["Leader"], fields.get("LastKnownElr", "")
     replicas = _brokers_of(fields["Replicas"])
     if not replicas:
         raise ValueError("it has no replicas")
-    return PartitionState(
+    return RegisteredPartition(
         replicas,
         _brokers_of(fields["Isr"]),
         NO_LEADER if leader in ("none", "-1") else number(leader),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from highwater.lab.audit import controller
 from highwater.lab.audit.controller import listed, outcome
-from highwater.lab.audit.image import ClusterImage, PartitionState, changed
+from highwater.lab.audit.image import ClusterImage, RegisteredPartition, changed
 from highwater.lab.audit.records import NO_LEADER, MetadataBatch
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
@@ -22,7 +22,7 @@ from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from highwater.lab.audit.controller import Event
+    from highwater.lab.audit.controller import ControllerEvent
     from highwater.lab.audit.image import Key
     from highwater.lab.audit.records import MetadataRecord
     from sim.protocol.rules import Rules
@@ -38,7 +38,7 @@ CLEAR: Final = "CLEAR_ELR_RECORD"
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class RecordExplanation:
     """Of one record.
 
     Attributes:
@@ -56,8 +56,8 @@ class Explanation:
     time_ms: int
     key: Key | None
     events: tuple[str, ...]
-    before: PartitionState | None = None
-    after: PartitionState | None = None
+    before: RegisteredPartition | None = None
+    after: RegisteredPartition | None = None
     problem: str = ""
     bugs: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class Explainer:
     def __init__(self, rules: Rules, repairs: Mapping[str, str]) -> None:
         self._rules = rules
         self._repairs = repairs
-        self._repeated: dict[Key, tuple[str, list[PartitionState]]] = {}
+        self._repeated: dict[Key, tuple[str, list[RegisteredPartition]]] = {}
         """Partition -> the event that has explained its last record, and the states that are still to come of it."""
         self._batch = MetadataBatch(0, 0, -1, -1, [])
         self._preceding = _Brokers()
@@ -100,7 +100,7 @@ class Explainer:
         self._brokers = _Brokers()
         self._brokers.add(batch.records)
 
-    def explain(self, image: ClusterImage, record: MetadataRecord) -> Explanation | None:
+    def explain(self, image: ClusterImage, record: MetadataRecord) -> RecordExplanation | None:
         """Explain the batch's next record, which the image does not have yet.
 
         None for records that need no event, because anybody may set at any time what they set.
@@ -113,22 +113,22 @@ class Explainer:
 
     def _change(
         self, image: ClusterImage, brokers: _Brokers, record: MetadataRecord, time_ms: int
-    ) -> Explanation | None:
+    ) -> RecordExplanation | None:
         fields = record.fields
         key = fields["topicId"], fields["partitionId"]
         before = image.partitions.get(key)
         if before is None:
             problem = f"it changes partition {key[1]} of topic {key[0]}, which does not exist"
-            return Explanation(record.offset, time_ms, key, (), problem=problem)
+            return RecordExplanation(record.offset, time_ms, key, (), problem=problem)
         after = changed(before, fields, record.offset)
         events = self._events(image, brokers, key, before, after)
         if events:
-            return Explanation(record.offset, time_ms, key, events, before, after, bugs=self._bugs)
+            return RecordExplanation(record.offset, time_ms, key, events, before, after, bugs=self._bugs)
         problem = "no event leads to this state"
-        return Explanation(record.offset, time_ms, key, (), before, after, problem)
+        return RecordExplanation(record.offset, time_ms, key, (), before, after, problem)
 
     def _events(
-        self, image: ClusterImage, brokers: _Brokers, key: Key, before: PartitionState, after: PartitionState
+        self, image: ClusterImage, brokers: _Brokers, key: Key, before: RegisteredPartition, after: RegisteredPartition
     ) -> tuple[str, ...]:
         self._bugs: tuple[str, ...] = ()
         wanted = content(after)
@@ -138,7 +138,7 @@ class Explainer:
                 self._repeated[key] = pending[0], pending[1][1:]
             return (pending[0],)
         found: list[str] = []
-        first: Event | None = None
+        first: ControllerEvent | None = None
         for events in (
             candidates(image, brokers, key, before, after),
             _side_effects(image, before, after),
@@ -158,7 +158,7 @@ class Explainer:
         return tuple(found)
 
     def _shown_bugs(
-        self, image: ClusterImage, key: Key, before: PartitionState, wanted: object, event: Event
+        self, image: ClusterImage, key: Key, before: RegisteredPartition, wanted: object, event: ControllerEvent
     ) -> tuple[str, ...]:
         """Rules whose repaired value would lead to another state."""
         bugs = []
@@ -204,8 +204,8 @@ class _Brokers:
 
 
 def candidates(
-    image: ClusterImage, brokers: _Brokers, key: Key, before: PartitionState, after: PartitionState
-) -> Iterator[Event]:
+    image: ClusterImage, brokers: _Brokers, key: Key, before: RegisteredPartition, after: RegisteredPartition
+) -> Iterator[ControllerEvent]:
     """Events that may have led from one state to another; the most frequent ones first."""
     if before.leader != NO_LEADER:
         for isr in _proposals(before, after):
@@ -227,7 +227,7 @@ def candidates(
             yield replace(event, text=text, unclean=True)
 
 
-def _of_brokers(brokers: _Brokers) -> Iterator[Event]:
+def _of_brokers(brokers: _Brokers) -> Iterator[ControllerEvent]:
     for broker in sorted(brokers.fenced):
         yield controller.fence(broker)
     for broker in sorted(brokers.stopping):
@@ -239,21 +239,23 @@ def _of_brokers(brokers: _Brokers) -> Iterator[Event]:
         yield controller.register(broker, clean=True)
 
 
-def _reassignments(before: PartitionState, after: PartitionState) -> Iterator[Event]:
+def _reassignments(before: RegisteredPartition, after: RegisteredPartition) -> Iterator[ControllerEvent]:
     yield controller.reassign(after.target)
     if before.adding or before.removing:
         yield controller.cancel_reassignment()
         yield controller.reassign(after.replicas)
 
 
-def _elections(after: PartitionState) -> Iterator[Event]:
+def _elections(after: RegisteredPartition) -> Iterator[ControllerEvent]:
     yield controller.elect(PREFERRED)
     yield controller.elect(UNCLEAN)
     if after.leader != NO_LEADER:
         yield controller.elect(DESIGNATED, after.leader)
 
 
-def _side_effects(image: ClusterImage, before: PartitionState, after: PartitionState) -> Iterator[Event]:
+def _side_effects(
+    image: ClusterImage, before: RegisteredPartition, after: RegisteredPartition
+) -> Iterator[ControllerEvent]:
     """Events that change something else than what was asked for, or without a record of their own.
 
     Kafka updates leader, ELR and last known ELR with any change of a partition: when an election elects nobody, a
@@ -272,7 +274,7 @@ def _side_effects(image: ClusterImage, before: PartitionState, after: PartitionS
             yield controller.shut_down(broker)
 
 
-def _proposals(before: PartitionState, after: PartitionState) -> Iterator[tuple[int, ...]]:
+def _proposals(before: RegisteredPartition, after: RegisteredPartition) -> Iterator[tuple[int, ...]]:
     """ISRs that the leader may have proposed: of replicas that leave the assignment, any may have been among them."""
     yield after.isr
     gone = [broker for broker in before.replicas if broker not in after.replicas][:_MOST_REMOVED]
@@ -281,7 +283,7 @@ def _proposals(before: PartitionState, after: PartitionState) -> Iterator[tuple[
             yield (*after.isr, *some)
 
 
-def content(state: PartitionState) -> tuple[object, ...]:
+def content(state: RegisteredPartition) -> tuple[object, ...]:
     """What a record says, without directories; the order of ISR and ELR says nothing."""
     return (
         state.leader,
@@ -296,16 +298,16 @@ def content(state: PartitionState) -> tuple[object, ...]:
 # Other records.
 
 
-def _other(image: ClusterImage, batch: MetadataBatch, record: MetadataRecord) -> Explanation | None:
+def _other(image: ClusterImage, batch: MetadataBatch, record: MetadataRecord) -> RecordExplanation | None:
     """An explanation if the record is impossible, or if it is a partition's first one."""
     check = _CHECKS.get(record.type)
     problem = "" if check is None else check(image, batch, record)
     if problem:
-        return Explanation(record.offset, batch.time_ms, None, (), problem=problem)
+        return RecordExplanation(record.offset, batch.time_ms, None, (), problem=problem)
     if record.type != CREATION:
         return None
     key = record.fields["topicId"], record.fields["partitionId"]
-    return Explanation(record.offset, batch.time_ms, key, ("the partition is created",))
+    return RecordExplanation(record.offset, batch.time_ms, key, ("the partition is created",))
 
 
 def _partition_problem(image: ClusterImage, _: MetadataBatch, record: MetadataRecord) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from highwater.lab.audit.records import NO_LEADER
 
 if TYPE_CHECKING:
-    from highwater.lab.audit.image import PartitionState
+    from highwater.lab.audit.image import RegisteredPartition
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class ReplicaFacts:
     complete: frozenset[int] = frozenset()
 
     @classmethod
-    def of_state(cls, state: PartitionState, min_isr: int) -> ReplicaFacts:
+    def of_state(cls, state: RegisteredPartition, min_isr: int) -> ReplicaFacts:
         """What a state alone tells, of a partition whose history is unknown: members of the ISR and the ELR have all
         acknowledged records, unless the ISR is large enough to acknowledge without the ELR.
         """
@@ -38,7 +38,7 @@ class ReplicaFacts:
         behind = dict.fromkeys((broker for broker in state.elr if broker in state.replicas), state.offset)
         return cls(behind=behind, complete=frozenset(state.isr))
 
-    def note(self, before: PartitionState | None, after: PartitionState, min_isr: int) -> None:
+    def note(self, before: RegisteredPartition | None, after: RegisteredPartition, min_isr: int) -> None:
         """Note a change of the partition, after which the effective ``min.insync.replicas`` is `min_isr`."""
         if before is not None:
             for broker in before.replicas:
@@ -58,7 +58,7 @@ class ReplicaFacts:
                 if broker in after.replicas:
                     self.behind.setdefault(broker, after.offset)
 
-    def _complete(self, before: PartitionState | None, after: PartitionState, min_isr: int) -> frozenset[int]:
+    def _complete(self, before: RegisteredPartition | None, after: RegisteredPartition, min_isr: int) -> frozenset[int]:
         if before is None or (after.leader != NO_LEADER and len(after.isr) >= min_isr):
             return frozenset(after.isr)
         joined = [broker for broker in after.isr if broker not in before.isr and after.leader == before.leader]

@@ -37,7 +37,7 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionState:
+class RegisteredPartition:
     """A partition's registration. Kafka: PartitionRegistration.
 
     Attributes:
@@ -96,7 +96,7 @@ class BrokerState:
 
 _Kept = tuple[
     dict[str, str],
-    dict[Key, PartitionState],
+    dict[Key, RegisteredPartition],
     dict[int, BrokerState],
     dict[tuple[int, str], dict[str, str]],
     dict[str, int],
@@ -122,7 +122,7 @@ class ClusterImage:
     """
 
     topics: dict[str, str] = field(default_factory=dict)
-    partitions: dict[Key, PartitionState] = field(default_factory=dict)
+    partitions: dict[Key, RegisteredPartition] = field(default_factory=dict)
     brokers: dict[int, BrokerState] = field(default_factory=dict)
     settings: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
@@ -219,7 +219,7 @@ class ClusterImage:
             del self.partitions[key]
 
     def _partition(self, fields: Fields, offset: int) -> None:
-        self.partitions[fields["topicId"], fields["partitionId"]] = PartitionState(
+        self.partitions[fields["topicId"], fields["partitionId"]] = RegisteredPartition(
             tuple(fields["replicas"]),
             tuple(fields["isr"]),
             fields["leader"],
@@ -293,7 +293,7 @@ class ClusterImage:
                 self.partitions[key] = replace(before, elr=(), last_known_elr=(), partition_epoch=epoch, offset=offset)
 
 
-def changed(before: PartitionState, fields: Fields, offset: int) -> PartitionState:
+def changed(before: RegisteredPartition, fields: Fields, offset: int) -> RegisteredPartition:
     """A partition's state after a PartitionChangeRecord. Kafka: PartitionRegistration#merge."""
     leads = fields["leader"] != LEADER_UNCHANGED
 
@@ -301,7 +301,7 @@ def changed(before: PartitionState, fields: Fields, offset: int) -> PartitionSta
         return old if fields[name] is None else tuple(fields[name])
 
     recovering = fields["leaderRecoveryState"]
-    return PartitionState(
+    return RegisteredPartition(
         of("replicas", before.replicas),  # type: ignore[arg-type]
         of("isr", before.isr),  # type: ignore[arg-type]
         fields["leader"] if leads else before.leader,

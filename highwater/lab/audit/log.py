@@ -30,7 +30,7 @@ _CLUSTER_ID: Final = re.compile(r"^cluster\.id=(\S+)", re.MULTILINE)
 
 
 @dataclass(slots=True)
-class MetadataLog:
+class MetadataLogFiles:
     """The files of one metadata log, and what reading them showed.
 
     Attributes:
@@ -98,7 +98,7 @@ class MetadataLog:
                 yield batch
 
 
-def open_log(paths: Sequence[Path]) -> MetadataLog:
+def open_log(paths: Sequence[Path]) -> MetadataLogFiles:
     """Find the files of a metadata log.
 
     Args:
@@ -140,7 +140,7 @@ def _refuse_mixture(files: Sequence[Path]) -> None:
         raise InputError(f"{second} is of cluster {other}, {file} of cluster {one}; audit each log by itself")
 
 
-def _of_folder(folder: Path) -> MetadataLog:
+def _of_folder(folder: Path) -> MetadataLogFiles:
     if (folder / LOG).is_dir():
         folder = folder / LOG
     files = sorted(path for path in folder.iterdir() if segments.SEGMENT.fullmatch(path.name))
@@ -149,7 +149,7 @@ def _of_folder(folder: Path) -> MetadataLog:
         raise InputError(f"{folder}: {_what_instead(folder)}")
     if folder.name != LOG and not _is_metadata(files or snapshots):
         raise InputError(f"{folder}: this is the log of another topic; a metadata log is in a folder {LOG}")
-    log = MetadataLog(files)
+    log = MetadataLogFiles(files)
     log.snapshots = _needed(files, snapshots, log.notes)
     return log
 
@@ -179,9 +179,9 @@ def _offset(path: Path) -> int:
     return int(found["offset"]) if found else -1
 
 
-def _of_files(paths: list[Path]) -> MetadataLog:
+def _of_files(paths: list[Path]) -> MetadataLogFiles:
     snapshots = sorted(path for path in paths if segments.SNAPSHOT.fullmatch(path.name))
-    log = MetadataLog(sorted((path for path in paths if path not in snapshots), key=_offset))
+    log = MetadataLogFiles(sorted((path for path in paths if path not in snapshots), key=_offset))
     of_dumps = {path: dumps.parts(path) for path in log.files if not segments.SEGMENT.fullmatch(path.name)}
     if not of_dumps:
         log.snapshots = _needed(log.files, snapshots, log.notes)

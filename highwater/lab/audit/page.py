@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from highwater.lab.audit.audit import Audit
     from highwater.lab.audit.broker_logs import BrokerLogs
     from highwater.lab.audit.distance import Distance, Nearest
-    from highwater.lab.audit.image import Key, PartitionState
+    from highwater.lab.audit.image import Key, RegisteredPartition
     from highwater.lab.audit.results import Named
     from reports.document.blocks import Block
 
@@ -118,7 +118,7 @@ def _lines(found: Audit, paths: Sequence[Path], name: Named) -> Iterator[Block]:
     keys = _shown(found)
     if not keys or describe.is_description(paths[0]):
         return
-    states: dict[Key, list[tuple[PartitionState, int]]] = {key: [] for key in keys[:LINES]}
+    states: dict[Key, list[tuple[RegisteredPartition, int]]] = {key: [] for key in keys[:LINES]}
     log = open_log(paths)
     image = log.start()
     for key, noted in states.items():
@@ -146,7 +146,7 @@ def _lines(found: Audit, paths: Sequence[Path], name: Named) -> Iterator[Block]:
             yield from _line(found, key, noted)
 
 
-def _line(found: Audit, key: Key, noted: list[tuple[PartitionState, int]]) -> Iterator[Block]:
+def _line(found: Audit, key: Key, noted: list[tuple[RegisteredPartition, int]]) -> Iterator[Block]:
     """The time line of a partition: the last of its records, and what each broker is after it."""
     kept = noted[-ROWS:]
     brokers = sorted({broker for state, _ in kept for broker in (*state.replicas, *state.isr, *state.elr)})
@@ -165,7 +165,7 @@ def _line(found: Audit, key: Key, noted: list[tuple[PartitionState, int]]) -> It
     yield Table(["record", "time (UTC)", *(f"broker {broker}" for broker in brokers), "risk of a loss"], rows[-ROWS:])
 
 
-def _cell(state: PartitionState, broker: int) -> Cell:
+def _cell(state: RegisteredPartition, broker: int) -> Cell:
     if broker == state.leader:
         style, words = "isr leader", ["leader"]
     elif broker in state.isr:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from highwater.lab.audit.audit import Audit
     from highwater.lab.audit.broker_logs import BrokerLogs
     from highwater.lab.audit.distance import Distance, Nearest
-    from highwater.lab.audit.explanations import Explanation
-    from highwater.lab.audit.image import Key, PartitionState
+    from highwater.lab.audit.explanations import RecordExplanation
+    from highwater.lab.audit.image import Key, RegisteredPartition
     from highwater.lab.audit.restart import Restart
     from highwater.lab.audit.situations import Story
 
@@ -283,7 +283,7 @@ def _nearest(nearest: Nearest | None) -> str:
     return f"{what} (record {nearest.offset}, {when(nearest.time_ms)})"
 
 
-def difference(one: Explanation) -> str:
+def difference(one: RecordExplanation) -> str:
     """What a record changed."""
     before, after = one.before, one.after
     assert before is not None
@@ -304,7 +304,7 @@ def difference(one: Explanation) -> str:
     return "; ".join(changes) or "nothing but the epochs"
 
 
-def _shown(state: PartitionState, field: str) -> str:
+def _shown(state: RegisteredPartition, field: str) -> str:
     value = getattr(state, field)
     return listed(value) if isinstance(value, tuple) else "none" if value < 0 else str(value)
 
@@ -372,7 +372,7 @@ def _rows(names: Sequence[str], rows: Iterator[tuple[object, ...]]) -> list[dict
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _state(state: PartitionState) -> dict[str, Any]:
+def _state(state: RegisteredPartition) -> dict[str, Any]:
     return {
         "leader": state.leader,
         "replicas": state.replicas,

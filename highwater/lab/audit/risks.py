@@ -18,7 +18,7 @@ from sim.plurals import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from highwater.lab.audit.image import ClusterImage, Key, PartitionState
+    from highwater.lab.audit.image import ClusterImage, Key, RegisteredPartition
     from sim.protocol.rules import Rules
 
 FINDINGS: Final = "highwater/lab/confirm/FINDINGS.md"
@@ -60,12 +60,12 @@ class Risk:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class AuditedPartition:
     """A partition and all that checks look at."""
 
     image: ClusterImage
     key: Key
-    state: PartitionState
+    state: RegisteredPartition
     min_isr: int
     facts: ReplicaFacts
     rules: Rules
@@ -79,7 +79,7 @@ def _brokers(brokers: list[int]) -> str:
     return f"{'broker' if len(brokers) == 1 else 'brokers'} {listed(brokers)}"
 
 
-def _back(view: View, absent: list[int]) -> str:
+def _back(view: AuditedPartition, absent: list[int]) -> str:
     """How replicas outside the ISR come back: those that are down are started, and those that are up catch up."""
     down = [broker for broker in absent if not view.is_active(broker)]
     behind = [broker for broker in absent if view.is_active(broker)]
@@ -93,12 +93,12 @@ def _is(brokers: list[int]) -> str:
 
 def risks_of(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: Rules) -> list[Risk]:
     """The risks of a partition, worst first."""
-    view = View(image, key, image.partitions[key], image.min_isr(key), facts or ReplicaFacts(), rules)
+    view = AuditedPartition(image, key, image.partitions[key], image.min_isr(key), facts or ReplicaFacts(), rules)
     found = [risk for check in CHECKS for risk in check(view)]
     return sorted(found, key=lambda risk: ORDER.index(risk.severity))
 
 
-def _elr_without_log(view: View) -> Iterator[Risk]:
+def _elr_without_log(view: AuditedPartition) -> Iterator[Risk]:
     state = view.state
     for broker in state.elr:
         if broker in view.facts.emptied and broker in state.replicas:
@@ -112,7 +112,7 @@ def _elr_without_log(view: View) -> Iterator[Risk]:
             )
 
 
-def _elr_outside(view: View) -> Iterator[Risk]:
+def _elr_outside(view: AuditedPartition) -> Iterator[Risk]:
     state = view.state
     outside = [broker for broker in state.elr if broker not in state.replicas]
     if outside:
@@ -138,7 +138,7 @@ def _elr_outside(view: View) -> Iterator[Risk]:
         )
 
 
-def _elr_behind(view: View) -> Iterator[Risk]:
+def _elr_behind(view: AuditedPartition) -> Iterator[Risk]:
     state = view.state
     behind = [broker for broker in state.elr if broker in view.facts.behind]
     if behind:
@@ -153,7 +153,7 @@ def _elr_behind(view: View) -> Iterator[Risk]:
         )
 
 
-def _leaderless(view: View) -> Iterator[Risk]:
+def _leaderless(view: AuditedPartition) -> Iterator[Risk]:
     state = view.state
     if state.leader != NO_LEADER:
         return
@@ -173,7 +173,7 @@ def _leaderless(view: View) -> Iterator[Risk]:
         yield Risk("leaderless", Severity.LEADERLESS, f"no leader until {one} is back", f"start {one}{last}")
 
 
-def _cancel(view: View) -> str:
+def _cancel(view: AuditedPartition) -> str:
     """How the reassignment is cancelled. Its added replicas leave the ISR then: if the others are too few, they stay in
     the ELR, though they are no replicas any more.
     """
@@ -186,7 +186,7 @@ def _cancel(view: View) -> str:
     return f"{_back(view, missing)}, and only then cancel the reassignment"
 
 
-def _reassignment(view: View) -> Iterator[Risk]:
+def _reassignment(view: AuditedPartition) -> Iterator[Risk]:
     state = view.state
     if not (state.adding or state.removing):
         return
@@ -221,7 +221,7 @@ def _reassignment(view: View) -> Iterator[Risk]:
         )
 
 
-def _small_isr(view: View) -> Iterator[Risk]:
+def _small_isr(view: AuditedPartition) -> Iterator[Risk]:
     state = view.state
     if state.leader == NO_LEADER:
         return
@@ -262,7 +262,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
         )
 
 
-CHECKS: Final[tuple[Callable[[View], Iterable[Risk]], ...]] = (
+CHECKS: Final[tuple[Callable[[AuditedPartition], Iterable[Risk]], ...]] = (
     _elr_without_log,
     _elr_outside,
     _elr_behind,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from highwater.lab.audit import controller
 from highwater.lab.audit.controller import listed, outcome
-from highwater.lab.audit.image import BROKER, BrokerState, ClusterImage, PartitionState
+from highwater.lab.audit.image import BROKER, BrokerState, ClusterImage, RegisteredPartition
 from highwater.lab.audit.records import NO_LEADER
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.kraft.partition_change_builder import PREFERRED
@@ -31,7 +31,7 @@ from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from highwater.lab.audit.controller import Event
+    from highwater.lab.audit.controller import ControllerEvent
     from highwater.lab.audit.facts import ReplicaFacts
     from highwater.lab.audit.image import Key
     from sim.protocol.rules import Rules
@@ -142,7 +142,7 @@ class Situation:
         has_lost: the leader lacks an acknowledged record.
     """
 
-    partition: PartitionState
+    partition: RegisteredPartition
     replicas: tuple[tuple[int, Replica], ...]
     has_lost: bool = False
 
@@ -204,7 +204,7 @@ class Model:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._outcomes: dict[tuple[object, ...], list[PartitionState]] = {}
+        self._outcomes: dict[tuple[object, ...], list[RegisteredPartition]] = {}
         """Partition, brokers that are up, and event -> states after it: the logs do not matter to a controller."""
 
     @property
@@ -293,7 +293,7 @@ class Model:
                 return None
         return self.after_acknowledgement(after)
 
-    def _event(self, step: Step, state: PartitionState) -> Event:
+    def _event(self, step: Step, state: RegisteredPartition) -> ControllerEvent:
         if step.kind == Kind.JOIN:
             return controller.alter_partition(state, (*state.isr, *step.brokers))
         if step.kind == Kind.LEAVE:
@@ -323,7 +323,7 @@ class Model:
         after = _with(after, broker, machine=Machine.UP)
         return after if broker in after.partition.replicas else _with(after, broker, complete=False, flushed=False)
 
-    def _handled(self, situation: Situation, event: Event, stopping: int = NO_LEADER) -> Situation:
+    def _handled(self, situation: Situation, event: ControllerEvent, stopping: int = NO_LEADER) -> Situation:
         """The situation after the controller has handled an event, and brokers have replayed its records."""
         up = tuple([broker for broker, replica in situation.replicas if replica.machine == Machine.UP])
         asked = situation.partition, up, event.text, stopping
@@ -360,7 +360,7 @@ class Model:
                 yield target
 
 
-def _replayed(before: Situation, state: PartitionState) -> Situation:
+def _replayed(before: Situation, state: RegisteredPartition) -> Situation:
     """Brokers replay a record: replicas that leave delete their logs; an elected leader may lack records."""
     after = replace(before, partition=state)
     for broker, replica in before.replicas:

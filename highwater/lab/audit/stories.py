@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from highwater.lab.audit.image import PartitionState
+from highwater.lab.audit.image import RegisteredPartition
 from highwater.lab.audit.situations import Kind, Machine, Model, Replica, Situation, Step, canonical, renamed
 from reports.formatting import plain
 from scenarios.shrinking.script_export import pairs
@@ -182,7 +182,7 @@ def new_partition(brokers: Sequence[int], factor: int) -> Situation:
     """A new partition on the first brokers."""
     replicas = tuple(brokers)[:factor]
     machines = [(broker, Replica(Machine.UP, broker in replicas, flushed=False)) for broker in brokers]
-    return Situation(PartitionState(replicas, replicas, replicas[0]), tuple(machines))
+    return Situation(RegisteredPartition(replicas, replicas, replicas[0]), tuple(machines))
 
 
 def _search(

@@ -61,7 +61,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class KafkaClaim:
     """A sentence of Kafka.
 
     Attributes:
@@ -84,7 +84,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class Judgement:
+class ClaimJudgement:
     """What runs said of a claim.
 
     Attributes:
@@ -93,7 +93,7 @@ class Judgement:
         broken_in: number of runs that contradict it.
     """
 
-    claim: Claim
+    claim: KafkaClaim
     runs: int
     broken_in: int
     seeds: list[tuple[str, str, int, tuple[str, ...]]]
@@ -115,13 +115,13 @@ SEEDS_MAX: Final = 5
 
 
 @cache
-def claims() -> tuple[Claim, ...]:
+def claims() -> tuple[KafkaClaim, ...]:
     """All claims, in the order of the file."""
     data = tomllib.loads((resources.files(__package__) / "claims.toml").read_text(encoding="utf-8"))
     return tuple(_claim(entry) for entry in data["claims"])
 
 
-def _claim(entry: dict[str, Any]) -> Claim:
+def _claim(entry: dict[str, Any]) -> KafkaClaim:
     """A claim, with evidence of the findings that contradict it, or of their repaired modes if it is `repaired`, the
     same sentence as if bugs were repaired.
     """
@@ -130,7 +130,7 @@ def _claim(entry: dict[str, Any]) -> Claim:
         Evidence(**{**one, "kinds": tuple(one["kinds"]), "settings": tuple(one.get("settings", {}).items())})
         for one in entry.pop("evidence", ())
     ]
-    return Claim(**entry, evidence=tuple(evidence))
+    return KafkaClaim(**entry, evidence=tuple(evidence))
 
 
 def _of_findings(name: str, repaired: str, kinds: tuple[str, ...]) -> list[Evidence]:
@@ -142,7 +142,7 @@ def _of_findings(name: str, repaired: str, kinds: tuple[str, ...]) -> list[Evide
     return found
 
 
-def named(names: Sequence[str]) -> list[Claim]:
+def named(names: Sequence[str]) -> list[KafkaClaim]:
     """The claims of these names; all without any.
 
     Raises:
@@ -155,12 +155,14 @@ def named(names: Sequence[str]) -> list[Claim]:
     return [known[name] for name in dict.fromkeys(names)] or list(known.values())
 
 
-def judge(chosen: Sequence[Claim], seeds: range, runner: Runner, record: Record | None = None) -> Iterator[Judgement]:
+def judge(
+    chosen: Sequence[KafkaClaim], seeds: range, runner: Runner, record: Record | None = None
+) -> Iterator[ClaimJudgement]:
     """Judge claims by runs: random scenarios with these seeds, scripted ones once. Equal runs are shared."""
     cases = (case for claim in chosen for evidence in claim.evidence for case in evidence.cases(seeds))
     results = Campaign(run_case, runner, record).run(cases)
     for claim in chosen:
-        found = Judgement(claim, 0, 0, [])
+        found = ClaimJudgement(claim, 0, 0, [])
         for evidence in claim.evidence:
             for *_, of_case in evidence.cases(seeds):
                 _, ends = next(results)
@@ -178,7 +180,7 @@ def run_case(case: Case) -> list[tuple[str, str, str]]:
     return [(row["violations"], row["violations_inside"], row["verdict"]) for row in rows]
 
 
-def _look(found: Judgement, one: Evidence, seed: int, end: tuple[str, str, str]) -> None:
+def _look(found: ClaimJudgement, one: Evidence, seed: int, end: tuple[str, str, str]) -> None:
     violations, inside, verdict = end
     if verdict == "error":
         return

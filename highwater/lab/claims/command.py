@@ -17,9 +17,9 @@ from sim.config import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from highwater.cli.campaign import Place
+    from highwater.cli.campaign import CampaignPlace
     from highwater.cli.console import Ui
-    from highwater.lab.claims.claims import Claim, Evidence, Judgement
+    from highwater.lab.claims.claims import ClaimJudgement, Evidence, KafkaClaim
     from reports.document.blocks import Block
 
 SCHEMA_VERSION: Final = 1
@@ -31,7 +31,7 @@ SCHEMA_VERSION: Final = 1
 @campaign_options("Keep the results of runs, so that the same command resumes.")
 @json_option
 @click.pass_obj
-def command(ui: Ui, /, names: tuple[str, ...], seeds: str | None, as_json: bool, place: Place) -> int:
+def command(ui: Ui, /, names: tuple[str, ...], seeds: str | None, as_json: bool, place: CampaignPlace) -> int:
     """List sentences of Kafka that promise something about replicated data, with the verdict of runs.
 
     Without --seeds, the verdicts are those that are recorded. With --seeds, each claim is judged by runs, and the exit
@@ -55,7 +55,7 @@ def command(ui: Ui, /, names: tuple[str, ...], seeds: str | None, as_json: bool,
     return exit_codes.UNEXPECTED if differing else exit_codes.EXPECTED
 
 
-def _judged(chosen: Sequence[Claim], seeds: range, place: Place) -> dict[str, Judgement]:
+def _judged(chosen: Sequence[KafkaClaim], seeds: range, place: CampaignPlace) -> dict[str, ClaimJudgement]:
     from highwater.lab.claims.claims import judge
 
     # What a run shows does not depend on the claim, so a record serves all of them, and more seeds.
@@ -63,7 +63,7 @@ def _judged(chosen: Sequence[Claim], seeds: range, place: Place) -> dict[str, Ju
         return {found.claim.name: found for found in judge(chosen, seeds, runner, record)}
 
 
-def _table(chosen: Sequence[Claim], judged: Mapping[str, Judgement]) -> Iterator[Block]:
+def _table(chosen: Sequence[KafkaClaim], judged: Mapping[str, ClaimJudgement]) -> Iterator[Block]:
     if judged:
         rows = [(name, found.verdict, found.runs, found.broken_in) for name, found in judged.items()]
         headers = ["claim", "verdict", "runs", "of which contradict"]
@@ -79,7 +79,7 @@ def _table(chosen: Sequence[Claim], judged: Mapping[str, Judgement]) -> Iterator
     )
 
 
-def _claim(claim: Claim, found: Judgement | None) -> Iterator[Block]:
+def _claim(claim: KafkaClaim, found: ClaimJudgement | None) -> Iterator[Block]:
     from highwater.lab.claims.claims import BROKEN
 
     yield Heading(f"{claim.name}: {claim.verdict if found is None else found.verdict}")
@@ -107,7 +107,7 @@ def _command(one: Evidence) -> str:
     return plugged.command(words)
 
 
-def _json(claim: Claim, found: Judgement | None) -> dict[str, Any]:
+def _json(claim: KafkaClaim, found: ClaimJudgement | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": claim.name,
         "sentence": claim.sentence,

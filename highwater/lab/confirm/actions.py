@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from highwater.lab.confirm.cluster import KafkaCluster
-    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.release import InstalledRelease
     from highwater.lab.confirm.script_runner import Actor
     from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
     from sim.history.steps import StepKind
@@ -310,7 +310,7 @@ SINCE: Final = {
 """Action -> the first release that has a request for it."""
 
 
-def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -> list[str]:
+def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: InstalledRelease) -> list[str]:
     """Actions of a script without a counterpart on brokers of a release, one sentence each."""
     found = []
     if scenario.control == "scripted" and release.kraft:

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.release import InstalledRelease
 
 _START_S: Final = 60.0
 _END_S: Final = 60.0
 
 
-def archive_of(release: Release) -> Path:
+def archive_of(release: InstalledRelease) -> Path:
     """Path of a release's archive, if it exists; Java ignores an archive that does not match."""
     java = releases.java_command().resolve()
     key = hashlib.blake2b(f"{java}\n{release.class_path}".encode(), digest_size=6).hexdigest()
     return cache_folder() / "kafka" / "classes" / f"broker-{release.name}-{key}.jsa"
 
 
-def make_archive(release: Release, pace: int, note: Callable[[str], None]) -> None:
+def make_archive(release: InstalledRelease, pace: int, note: Callable[[str], None]) -> None:
     """Create the archive with a broker that ends itself; do nothing if it exists or a build may change."""
     kept = archive_of(release)
     if kept.is_file() or release.source != "released":

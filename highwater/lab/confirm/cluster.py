@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm import files, processes
 from highwater.lab.confirm.files import Disk
-from highwater.lab.confirm.history import MetadataHistory, ZooKeeperHistory
+from highwater.lab.confirm.history import MetadataLogReads, ZooKeeperHistory
 from highwater.lab.confirm.proxy import CONTROL, Proxies
 from scenarios.own_files import put
 from scenarios.sweep.java import cache_folder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from highwater.lab.confirm.history import ControlPlaneHistory
     from highwater.lab.confirm.processes import JavaProcesses
     from highwater.lab.confirm.proxy import OnMessage
-    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.release import InstalledRelease
 
 TOPIC: Final = "partition"
 CONTROLLER: Final = 1000
@@ -188,7 +188,7 @@ class KafkaCluster:
 
     def __init__(
         self,
-        release: Release,
+        release: InstalledRelease,
         processes: JavaProcesses,
         brokers: int,
         config: Mapping[str, Value],
@@ -215,7 +215,7 @@ class KafkaCluster:
             for number in range(1, brokers + 1)
         }
         self.history: ControlPlaneHistory = (
-            MetadataHistory(self.control.data / "__cluster_metadata-0", TOPIC, release.jars)
+            MetadataLogReads(self.control.data / "__cluster_metadata-0", TOPIC, release.jars)
             if release.kraft
             else ZooKeeperHistory(self.control.data / "version-2", TOPIC)
         )

@@ -24,16 +24,16 @@ CONFIRM_VERSION: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ConfirmRequest):
+class ConfirmOptions(ConfirmRequest):
     """The options of the command."""
 
     as_json: AsJson = False
 
 
 @click.command("confirm", cls=Command)
-@takes(Options)
+@takes(ConfirmOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> int:
+def command(ui: Ui, asked: ConfirmOptions) -> int:
     """Run SCENARIO (a name or a .toml file) on real brokers, and compare with the simulation.
 
     Exit 0 when both agree, 1 when two attempts show the same difference, 3 when the expected steps did not occur or

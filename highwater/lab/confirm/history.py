@@ -78,7 +78,7 @@ class ControlPlaneHistory(ABC):
 # KRaft.
 
 
-class MetadataHistory(ControlPlaneHistory):
+class MetadataLogReads(ControlPlaneHistory):
     """Reads of a topic's partition 0 in the metadata log of a controller, its folder ``__cluster_metadata-0``.
 
     The release's jars contain the schemas of its records.

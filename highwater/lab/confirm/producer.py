@@ -87,10 +87,10 @@ class InFlight:
     broker: int
     encoded: Any
     sent_s: float
-    connection: Connection
+    connection: ProducerConnection
 
 
-class Connection:
+class ProducerConnection:
     """A connection to a broker, which answers requests in their order.
 
     `answered` receives each request with its answer, and the connection with None when it breaks.
@@ -157,7 +157,7 @@ class KafkaProducer:
         self._requests: list[InFlight] = []
         self._out: dict[int, deque[InFlight]] = defaultdict(deque)
         """Broker -> requests on their way to it, in order."""
-        self._connections: dict[tuple[int, int], Connection] = {}
+        self._connections: dict[tuple[int, int], ProducerConnection] = {}
         """Broker and its incarnation -> the connection."""
         self._holds: dict[tuple[str, int], _Hold] = {}
         self._leader = 0
@@ -327,7 +327,7 @@ class KafkaProducer:
             self._sender = None
             self._requests.clear()
 
-    def _connection_to(self, broker: int) -> Connection | None:
+    def _connection_to(self, broker: int) -> ProducerConnection | None:
         """A connection for the next request to a broker; None if it takes none."""
         node = self._cluster.node(broker)
         kept = self._connections.get((broker, node.incarnation))
@@ -336,7 +336,7 @@ class KafkaProducer:
         if kept is not None and not kept.is_closed:
             return kept
         try:
-            connection = Connection(node.client_port, self._answered)
+            connection = ProducerConnection(node.client_port, self._answered)
         except OSError:
             return None
         self._connections[broker, node.incarnation] = connection
@@ -378,7 +378,7 @@ class KafkaProducer:
     def _refused(self, request: InFlight, problem: str) -> None:
         self._observer.add_step(REFUSED.name, record=request.batch.first_id, by=request.broker, problem=problem)
 
-    def _connection_lost(self, connection: Connection) -> None:
+    def _connection_lost(self, connection: ProducerConnection) -> None:
         """A connection broke. That of a machine without power does not: its silence is noticed by timeout."""
         broker = next((request.broker for request in self._requests if request.connection is connection), 0)
         connection.close()

@@ -75,7 +75,7 @@ class ProxyLink:
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataDelay:
+class ProxyDelay:
     """How late a broker receives records of the metadata log.
 
     Attributes:
@@ -142,7 +142,7 @@ class Proxies:
         self.kept: frozenset[int] = frozenset()
         self.frozen = False
         self.looks: int | None = None
-        self.lags: dict[int, MetadataDelay] = {}
+        self.lags: dict[int, ProxyDelay] = {}
         self.stalled: frozenset[int] = frozenset()
         self.topic_id: Any = None
         self._links: dict[tuple[int, int], ProxyLink] = {}
@@ -217,7 +217,7 @@ class Proxies:
         async def change() -> None:
             self.lags.pop(broker, None)
             if seconds:
-                self.lags[broker] = MetadataDelay(int(time.time() * 1000), seconds)
+                self.lags[broker] = ProxyDelay(int(time.time() * 1000), seconds)
 
         self._run(change())
 

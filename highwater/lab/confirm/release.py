@@ -25,7 +25,7 @@ _FIRST_WITH_EPOCHS: Final = (0, 11)
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class InstalledRelease:
     """A release, or a build: its version, its jars in the order of the class path, ``released`` or its folder."""
 
     name: str
@@ -53,7 +53,7 @@ class Release:
         return ":".join(map(str, self.jars))
 
 
-def find(word: str) -> Release:
+def find(word: str) -> InstalledRelease:
     """Find the release that the user named, or the folder with an unpacked distribution or a build's libraries.
 
     Raises:
@@ -64,10 +64,10 @@ def find(word: str) -> Release:
     if "/" in word or (folder.is_dir() and word not in releases.releases()):
         return _in_folder(folder)
     releases.check_release(word)
-    return Release(word, (releases.tool("logging"), *releases.class_path(word)))
+    return InstalledRelease(word, (releases.tool("logging"), *releases.class_path(word)))
 
 
-def _in_folder(folder: Path) -> Release:
+def _in_folder(folder: Path) -> InstalledRelease:
     places = (folder / "libs", folder)
     found = next((jars for place in places if (jars := sorted(place.glob("*.jar")))), [])
     clients = [jar for jar in found if jar.name.startswith("kafka-clients-") and "-test" not in jar.name]
@@ -83,10 +83,10 @@ def _in_folder(folder: Path) -> Release:
     version = next((line.partition("=")[2] for line in text.splitlines() if line.startswith("version=")), "")
     if not re.match(r"\d+\.\d+", version):
         raise InputError(f"--kafka {folder}: {clients[0].name} does not say its version")
-    return Release(version, (releases.tool("logging"), *found), source=str(folder))
+    return InstalledRelease(version, (releases.tool("logging"), *found), source=str(folder))
 
 
-def mode_of(release: Release) -> tuple[Mode, bool]:
+def mode_of(release: InstalledRelease) -> tuple[Mode, bool]:
     """The mode of a release, and whether it models exactly this release rather than an earlier one."""
     numbers = release.number
     older = [(_number(mode.release), mode) for mode in MODES.values() if mode.release != NO_RELEASE]
@@ -95,7 +95,7 @@ def mode_of(release: Release) -> tuple[Mode, bool]:
     return mode, numbers[: len(number)] == number
 
 
-def other_values(release: Release) -> Mapping[str, str]:
+def other_values(release: InstalledRelease) -> Mapping[str, str]:
     """The rule values in which a release differs from its mode."""
     return SINCE_4_1_1 if (4, 1, 1) <= release.number < (4, 3) else {}
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from highwater.lab.confirm.comparison import ComparedItem
     from highwater.lab.confirm.milestones import Disks
     from highwater.lab.confirm.real_run import RealRun
-    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.release import InstalledRelease
     from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
     from scenarios.single.result import RunResult
     from scenarios.single.run import Watch
@@ -151,7 +151,7 @@ def check_library() -> None:
             raise UnavailableError(f"{name} is not installed: pip install '.[kafka]'")
 
 
-def _mode(scenario: Scenario, found: Release, name: str | None, note: Callable[[str], None]) -> Mode:
+def _mode(scenario: Scenario, found: InstalledRelease, name: str | None, note: Callable[[str], None]) -> Mode:
     from highwater.lab.confirm.release import mode_of
     from scenarios.format.catalogue import mode
 
@@ -177,7 +177,7 @@ class Confirmation:
 
     request: ConfirmRequest
     scenario: Scenario
-    found: Release
+    found: InstalledRelease
     mode: Mode
     values: Mapping[str, str]
     force: RulesInForce

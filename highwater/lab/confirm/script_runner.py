@@ -23,7 +23,7 @@ from highwater.lab.confirm.processes import last_lines
 from highwater.lab.confirm.producer import Send
 from highwater.lab.confirm.real_run import RealRun, ReplicaFiles
 from scenarios.format.scenario import Pattern
-from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
+from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, StoryMatcher, describe, matches
 from sim.config import integer, resolve
 from sim.history import steps as kinds
 from sim.history.records import VALIDATION_IDS
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from highwater.lab.confirm.cluster import KafkaNode
     from highwater.lab.confirm.milestones import Milestone
     from highwater.lab.confirm.processes import JavaProcesses
-    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.release import InstalledRelease
     from scenarios.format.scenario import Scenario
     from sim.history.trace import Shown
 
@@ -82,7 +82,7 @@ class Actor:
         self,
         scenario: Scenario,
         rules: RulesInForce,
-        release: Release,
+        release: InstalledRelease,
         processes: JavaProcesses,
         limit_s: float,
         note: Callable[[str], None],
@@ -112,7 +112,7 @@ class Actor:
         self._seen: list[Shown] = []
         self._lines = [line for line in scenario.story if rules.fit(line.rules, line.pattern.broker)]
         seen = [replace(line, pattern=in_order(line.pattern)) for line in self._lines if line.pattern.step in SEEN]
-        self.story = Story(tuple(seen), rules, self.batches)
+        self.story = StoryMatcher(tuple(seen), rules, self.batches)
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._milestone: Milestone | None = None
         self._after_changes: list[tuple[int, float, Callable[[], None]]] = []

@@ -14,7 +14,7 @@ from sim.protocol.modes import MODES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from highwater.lab.hunt.state import ArmState, State
+    from highwater.lab.hunt.state import ArmState, HuntState
     from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
 
@@ -97,7 +97,7 @@ def _fit(scenarios: Sequence[Scenario] | Iterator[Scenario], mode: Mode) -> Iter
         yield scenario
 
 
-def next_arm(there: Mapping[str, Arm], state: State) -> Arm:
+def next_arm(there: Mapping[str, Arm], state: HuntState) -> Arm:
     """The arm whose turn it is: a function of what was run and found.
 
     Control arms get their share. Of the others, the one that promises most per event: the causes that were seen once,

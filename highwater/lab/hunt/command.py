@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(HuntRequest):
+class HuntOptions(HuntRequest):
     """The options of the command."""
 
     limit_s: Annotated[
@@ -43,9 +43,9 @@ class Options(HuntRequest):
 
 
 @click.command("hunt", cls=Command)
-@takes(Options)
+@takes(HuntOptions)
 @click.pass_obj
-def command(ui: Ui, asked: Options) -> int:
+def command(ui: Ui, asked: HuntOptions) -> int:
     """Hunt for failures in the mode of a release: run random scenarios, shrink failures, drop known ones,
     and replay the rest on real brokers.
 

@@ -74,7 +74,7 @@ class FirstLook:
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk:
+class ShrunkFailure:
     """A failure that was shrunk.
 
     Attributes:
@@ -145,7 +145,7 @@ def _failed(arm: Arm, seed: int, kept: Symptom) -> tuple[Case, RunResult]:
 
 def shrink_failure(
     arm: Arm, seed: int, kind: str, first: FirstLook, known: Sequence[KnownFinding], *, acts: bool
-) -> Shrunk:
+) -> ShrunkFailure:
     """Shrink a failure, and find out what causes it; `acts`: whether a script for real brokers is needed."""
     kept = Symptom(kind, inside=True)
     trials = Trials(lambda: trials.runs >= triage.SHRINK_RUNS)
@@ -154,7 +154,7 @@ def shrink_failure(
     try:
         found = shrink(case, kept, trials)
     except OutOfTimeError:
-        return Shrunk(f"{group(kind)}: {OTHER}", f"{group(kind)}, too long to shrink", "", replay=replay)
+        return ShrunkFailure(f"{group(kind)}: {OTHER}", f"{group(kind)}, too long to shrink", "", replay=replay)
     faults = tuple(fault.kind for fault in sorted(found.case.faults, key=lambda fault: fault.at_us))
     more = Trials()
     cures = lasting(found, more)
@@ -170,7 +170,7 @@ def shrink_failure(
     observed = observe(found.case.scenario, found.case.mode, found.case.seed, found.case.rules, trace=True)
     story = [f"{moment(sentence.at_us)}: {sentence.text}" for sentence in told(observed, kind, SENTENCES)]
     script, obstacle = script_of(found) if acts and not name else ("", "")
-    result = Shrunk(
+    result = ShrunkFailure(
         f"{group(kind)}: {name}",
         name,
         FINDING,

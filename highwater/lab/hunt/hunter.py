@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.lab.hunt import acting, examining
 from highwater.lab.hunt import state as states
 from highwater.lab.hunt.arms import next_arm
-from highwater.lab.hunt.examining import FirstLook, Shrunk, look, shrink_failure
-from highwater.lab.hunt.state import FINDING, PLAN, SCRIPT, STORY, ArmState, Cause, State, Written
+from highwater.lab.hunt.examining import FirstLook, ShrunkFailure, look, shrink_failure
+from highwater.lab.hunt.state import FINDING, PLAN, SCRIPT, STORY, ArmState, FailureCause, HuntState, Written
 from scenarios.campaign.runner import LocalRunner
 from scenarios.single.run import run_row
 from sim.errors import InputError, UnavailableError, UserError
@@ -47,13 +47,13 @@ PAGE_S: Final = 60.0
 ORACLE: Final = "oracle"
 BROKERS: Final = "brokers"
 BROKERS_WALL: Final = "brokers wall"
-"""Keys of `State.times`: CPU time and elapsed time of runs on brokers."""
+"""Keys of `HuntState.times`: CPU time and elapsed time of runs on brokers."""
 BROKERS_SHARE: Final = 0.5
 """Largest share of the elapsed time that runs on brokers may take."""
 FIRST_RUN_S: Final = 120.0
 """Expected seconds of the first run on brokers; later ones are expected to take as long as the longest so far."""
 LONGEST: Final = "longest run on brokers"
-"""Key of `State.times`: elapsed time of the longest run on brokers."""
+"""Key of `HuntState.times`: elapsed time of the longest run on brokers."""
 ELSEWHERE: Final = "elsewhere"
 """Key that all causes beyond the first `state.CAUSES_MAX` share."""
 
@@ -72,7 +72,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class ArmResults:
     """The results of some seeds of an arm; `hits` are seeds with the violation to examine."""
 
     runs: int
@@ -105,7 +105,7 @@ class Hunt:
     """
 
     folder: Path
-    state: State
+    state: HuntState
     arms_with: Callable[[Mapping[str, str]], Mapping[str, Arm]]
     known: Sequence[KnownFinding]
     kafka: str
@@ -323,7 +323,7 @@ class Hunt:
 
     # Causes.
 
-    def _count_shrunk(self, arm: Arm, seed: int, shrunk: Shrunk) -> str:
+    def _count_shrunk(self, arm: Arm, seed: int, shrunk: ShrunkFailure) -> str:
         """Count a shrunk failure for its cause; returns the key of the cause."""
         control = _control_label(arm)
         key = f"{control} {shrunk.key}".strip()
@@ -333,7 +333,7 @@ class Hunt:
         if key not in causes:
             runs = sum(state.runs for state in self.state.arms.values())
             known = "" if key == ELSEWHERE else shrunk.known
-            causes[key] = Cause(shrunk.name, known, control, 0, 0, arm.name, seed, runs)
+            causes[key] = FailureCause(shrunk.name, known, control, 0, 0, arm.name, seed, runs)
             self.state.times[f"first {key}"] = self._time("cpu")
         _count(causes[key], arm.name, 1)
         return key
@@ -346,7 +346,7 @@ class Hunt:
                 _count(self.state.causes[key], name, number)
             self.state.provisional[looks][2] = {}
 
-    def _write(self, cause: Cause, key: str, kind: str, shrunk: Shrunk) -> None:
+    def _write(self, cause: FailureCause, key: str, kind: str, shrunk: ShrunkFailure) -> None:
         """Write the folder of a new cause; or, if brokers did not confirm it by its earlier failure, that of another
         failure.
         """
@@ -375,7 +375,7 @@ class Hunt:
         )
         cause.finding = number
 
-    def _write_folder(self, folder: str, shrunk: Shrunk) -> None:
+    def _write_folder(self, folder: str, shrunk: ShrunkFailure) -> None:
         story = "".join(f"{line}\n" for line in (states.STORY_TITLE, *shrunk.story))
         files = {PLAN: shrunk.plan, SCRIPT: shrunk.script, STORY: story}
         states.write_finding(self.folder, folder, {name: text for name, text in files.items() if text})
@@ -398,7 +398,7 @@ class Hunt:
         self.state.times[name] = self._time(name) + seconds
 
 
-def _count(cause: Cause, arm: str, number: int) -> None:
+def _count(cause: FailureCause, arm: str, number: int) -> None:
     cause.count += number
     cause.arms[arm] = cause.arms.get(arm, 0) + number
 
@@ -423,16 +423,18 @@ def _examine_task(arm: Arm, seed: int, kind: str, known: Sequence[KnownFinding])
         return FirstLook(problem=f"{type(error).__name__}: {error}")
 
 
-def _shrink_task(arm: Arm, seed: int, kind: str, first: FirstLook, known: Sequence[KnownFinding], acts: bool) -> Shrunk:
+def _shrink_task(
+    arm: Arm, seed: int, kind: str, first: FirstLook, known: Sequence[KnownFinding], acts: bool
+) -> ShrunkFailure:
     try:
         return shrink_failure(arm, seed, kind, first, known, acts=acts)
     except MemoryError:
         raise
     except Exception as error:
-        return Shrunk("", "", "", problem=f"{type(error).__name__}: {error}")
+        return ShrunkFailure("", "", "", problem=f"{type(error).__name__}: {error}")
 
 
-def sweep(arm: Arm, first: int, count: int) -> Swept:
+def sweep(arm: Arm, first: int, count: int) -> ArmResults:
     """Run seeds of an arm."""
     events = inside = outside = stalled = 0
     hits: list[tuple[int, str]] = []
@@ -448,10 +450,10 @@ def sweep(arm: Arm, first: int, count: int) -> Swept:
             hits.append((seed, examining.kind_of(row)))
         elif row["violations"]:
             outside += 1
-    return Swept(count, events, inside, outside, stalled, hits, errors)
+    return ArmResults(count, events, inside, outside, stalled, hits, errors)
 
 
-def changed_rules(state: State) -> dict[str, str]:
+def changed_rules(state: HuntState) -> dict[str, str]:
     """The rule values with which the mode answers as the classes of a build do: for each subject that differs, that of
     the values explaining it which explains the most subjects.
     """
@@ -462,12 +464,12 @@ def changed_rules(state: State) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def new_causes(state: State) -> list[Cause]:
+def new_causes(state: HuntState) -> list[FailureCause]:
     """The causes outside of control arms that are not known."""
     return [cause for cause in state.causes.values() if not cause.known and not cause.control]
 
 
-def defects(state: State) -> list[Cause]:
+def defects(state: HuntState) -> list[FailureCause]:
     """The causes in control arms that are not known findings: defects of Highwater, or bugs that no repair prevents."""
     return [cause for cause in state.causes.values() if cause.control and cause.known != FINDING]
 

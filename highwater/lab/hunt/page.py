@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from highwater.lab.hunt.hunter import Hunt
-    from highwater.lab.hunt.state import Cause
+    from highwater.lab.hunt.state import FailureCause
     from reports.document.blocks import Block
 
 CAUSES_SHOWN: Final = 40
@@ -152,24 +152,24 @@ def _oracle(hunt: Hunt) -> Iterator[Block]:
         yield Text("No rule says what the build does, so the random runs follow the mode, and not the build.")
 
 
-def _first(hunt: Hunt, cause: Cause) -> str:
+def _first(hunt: Hunt, cause: FailureCause) -> str:
     state = hunt.state
     key = next(key for key, one in state.causes.items() if one is cause)
     return f"{cause.runs:,} runs, {state.times.get(f'first {key}', 0.0):.0f} CPU s"
 
 
-def _each(hunt: Hunt, cause: Cause) -> str:
+def _each(hunt: Hunt, cause: FailureCause) -> str:
     return f"{hunt.state.times.get('cpu', 0.0) / cause.count:.0f}"
 
 
-def _new_row(hunt: Hunt, cause: Cause) -> tuple[object, ...]:
+def _new_row(hunt: Hunt, cause: FailureCause) -> tuple[object, ...]:
     if not cause.finding:
         return "", cause.name, cause.count, _first(hunt, cause), _each(hunt, cause), ""
     name, why = acting.judged(hunt.state.written[cause.finding], hunt.repeat, hunt.lacks)
     return cause.finding, cause.name, cause.count, _first(hunt, cause), _each(hunt, cause), f"{name}: {why}"
 
 
-def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
+def _section(hunt: Hunt, cause: FailureCause) -> Iterator[Block]:
     one = hunt.state.written[cause.finding]
     folder = hunt.folder / states.FINDINGS / one.folder
     yield Heading(f"{cause.finding}: {cause.name}")

@@ -117,15 +117,15 @@ class HuntRequest:
                 page=page.write,
             )
 
-    def _release(self) -> tuple[release.Release, bool]:
+    def _release(self) -> tuple[release.InstalledRelease, bool]:
         """The release, and whether it is a build; a release's jars are not needed."""
         if "/" not in self.kafka and not (Path(self.kafka).is_dir() and self.kafka not in releases.releases()):
             releases.check_release(self.kafka)
-            return release.Release(self.kafka, ()), False
+            return release.InstalledRelease(self.kafka, ()), False
         return release.find(self.kafka), True
 
 
-def _digest(found: release.Release) -> str:
+def _digest(found: release.InstalledRelease) -> str:
     """A digest of a build's jars, by names and content."""
     digest = blake2b(digest_size=8)
     for jar in found.jars:

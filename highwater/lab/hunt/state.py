@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STATE: Final = "hunt.json"
 FINDING: Final = "finding"
 REPAIRED: Final = "repaired"
-"""Values of `Cause.known`."""
+"""Values of `FailureCause.known`."""
 STATE_VERSION: Final = 1
 FINDINGS: Final = "findings"
 MARKDOWN: Final = "hunt.md"
@@ -50,7 +50,7 @@ _COMPARED: Final = {
     **dict.fromkeys(("cases", "differ"), int),
     **dict.fromkeys(("lines", "explained"), list),
 }
-"""Keys of `State.oracle` -> types."""
+"""Keys of `HuntState.oracle` -> types."""
 CAUSES_MAX: Final = 500
 """Most causes; further ones are counted together."""
 ERRORS_MAX: Final = 20
@@ -78,7 +78,7 @@ class ArmState:
 
 
 @dataclass(slots=True)
-class Cause:
+class FailureCause:
     """What several failures have in common.
 
     Attributes:
@@ -137,7 +137,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class State:
+class HuntState:
     """All that a hunt knows.
 
     Attributes:
@@ -158,7 +158,7 @@ class State:
 
     about: dict[str, Any]
     arms: dict[str, ArmState] = field(default_factory=dict)
-    causes: dict[str, Cause] = field(default_factory=dict)
+    causes: dict[str, FailureCause] = field(default_factory=dict)
     provisional: dict[str, list[Any]] = field(default_factory=dict)
     pending: list[dict[str, Any]] = field(default_factory=list)
     written: dict[int, Written] = field(default_factory=dict)
@@ -172,21 +172,21 @@ class State:
         return {"schema_version": STATE_VERSION, **asdict(self)}
 
 
-def from_json(data: dict[str, Any]) -> State:
-    """Read `State.to_json`; raises InputError if it is something else."""
+def from_json(data: dict[str, Any]) -> HuntState:
+    """Read `HuntState.to_json`; raises InputError if it is something else."""
     from scenarios.format.validation import instance
 
     data = dict(data)
     version = data.pop("schema_version", None)
     if not isinstance(version, int) or version > STATE_VERSION:
         raise InputError("it has no schema_version that is known here")
-    state = instance(State, data)
+    state = instance(HuntState, data)
     if not _is_consistent(state):
         raise InputError("its parts contradict each other")
     return state
 
 
-def _is_consistent(state: State) -> bool:
+def _is_consistent(state: HuntState) -> bool:
     """Whether lists have the entries, and keys the targets, that a hunt relies on."""
     pending = all(
         one.keys() == {"arm", "seed", "kind", "looks", "known"}
@@ -223,7 +223,7 @@ def _is_consistent(state: State) -> bool:
     return pending and provisional and compared and findings and causes and errors
 
 
-def load(folder: Path, about: dict[str, Any]) -> State:
+def load(folder: Path, about: dict[str, Any]) -> HuntState:
     """The state of the hunt in a folder; a new one if it is empty or missing.
 
     Raises:
@@ -237,7 +237,7 @@ def load(folder: Path, about: dict[str, Any]) -> State:
     if STATE not in there or STATE in foreign:
         if there:
             raise InputError(f"--output {folder} holds something else than a hunt ({there[0]}); choose another folder")
-        return State(about)
+        return HuntState(about)
     if foreign:
         raise InputError(f"{folder / foreign[0]} was not written by highwater: move it elsewhere")
     try:
@@ -259,11 +259,11 @@ def load(folder: Path, about: dict[str, Any]) -> State:
 
 
 def shown(value: Any) -> str:
-    """A value of `State.about` in a message."""
+    """A value of `HuntState.about` in a message."""
     return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
 
-def save(folder: Path, state: State) -> None:
+def save(folder: Path, state: HuntState) -> None:
     """Write the state completely or not at all; raises StorageError if that is not possible."""
     write(folder, STATE, json.dumps(state.to_json(), separators=(",", ":")) + "\n")
 

@@ -28,7 +28,7 @@ def list_releases(ui: Ui, newer: bool, as_json: bool) -> None:
     A release without a mode of its own runs beside the nearest earlier one. One that is not pinned was fetched with
     --unpinned, or is the newest in the repository.
     """
-    from highwater.lab.confirm.release import Release, mode_of
+    from highwater.lab.confirm.release import InstalledRelease, mode_of
     from highwater.lab.kafka import releases
 
     names = list(releases.known())
@@ -36,7 +36,7 @@ def list_releases(ui: Ui, newer: bool, as_json: bool) -> None:
         names.append(newest)
     rows: list[dict[str, Any]] = []
     for name in names:
-        mode, exact = mode_of(Release(name, ()))
+        mode, exact = mode_of(InstalledRelease(name, ()))
         fetched = name in releases.known() and releases.is_fetched(name)
         pinned = releases.is_pinned(name)
         rows.append({"release": name, "mode": mode.name, "exact": exact, "fetched": fetched, "pinned": pinned})
@@ -59,7 +59,7 @@ def list_releases(ui: Ui, newer: bool, as_json: bool) -> None:
 @click.pass_obj
 def fetch(ui: Ui, release: tuple[str, ...], unpinned: bool) -> None:
     """Fetch releases into the user's cache: 15 to 50 MB each, checked against pinned checksums."""
-    from highwater.lab.confirm.release import Release, mode_of
+    from highwater.lab.confirm.release import InstalledRelease, mode_of
     from highwater.lab.kafka import releases
 
     for name in release:
@@ -68,7 +68,7 @@ def fetch(ui: Ui, release: tuple[str, ...], unpinned: bool) -> None:
     for name in release:
         if unpinned and not releases.is_pinned(name):
             releases.fetch_unpinned(name)
-            mode, _ = mode_of(Release(name, ()))
+            mode, _ = mode_of(InstalledRelease(name, ()))
             ui.note(f"Kafka {name} is not pinned: nobody has checked its jars; the nearest mode is {mode.name}")
         jars = [releases.tool("logging"), *releases.class_path(name)]
         size = sum(jar.stat().st_size for jar in jars)

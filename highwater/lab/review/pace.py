@@ -34,7 +34,7 @@ OVERHEAD_S: Final = 2.0
 
 
 @dataclass(slots=True)
-class Run:
+class PacedRun:
     """A random scenario to run in two modes.
 
     Attributes:
@@ -89,17 +89,17 @@ class Pace:
         """Time that is left."""
         return self.begin_s + self.budget_s - self.clock()
 
-    def try_out(self, runs: list[Run], differing: Collection[tuple[str, str]]) -> None:
+    def try_out(self, runs: list[PacedRun], differing: Collection[tuple[str, str]]) -> None:
         """Measure each on a few seeds."""
         for run in runs:
             run.try_out(differing, PILOTS_SHARE * self.budget_s / len(runs), self.clock)
 
-    def in_order(self, runs: list[Run]) -> list[Run]:
+    def in_order(self, runs: list[PacedRun]) -> list[PacedRun]:
         """One with few effects first, to learn from it; then those with most, so that the others can adjust."""
         first, *others = sorted(runs, key=lambda run: run.touched)
         return [first, *reversed(others)]
 
-    def seeds(self, ahead: list[Run]) -> int:
+    def seeds(self, ahead: list[PacedRun]) -> int:
         """Number of seeds of the first of the runs ahead."""
         effects = sum(run.touched for run in ahead)
         share = 1 / len(ahead)
@@ -112,7 +112,7 @@ class Pace:
         digits: int = 10 ** max(0, len(str(number)) - 2)
         return number // digits * digits
 
-    def learn(self, run: Run, number: int, took_s: float) -> None:
+    def learn(self, run: PacedRun, number: int, took_s: float) -> None:
         """Take account of how long a sweep took."""
         expected_s = number * run.seed_s / self.processes
         if expected_s > OVERHEAD_S:

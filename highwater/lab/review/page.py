@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from highwater.lab.review.result import Counts, Review, StoryEnd, Swept
-    from reports.analysis.compare import Difference
+    from highwater.lab.review.result import Review, SeedCounts, StoryEnd, SweptScenario
+    from reports.analysis.compare import AvailabilityDifference
     from reports.document.blocks import Block
 
 MARKDOWN: Final = "review.md"
@@ -190,7 +190,7 @@ def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:] if text.startswith(PROPOSAL) else text
 
 
-def _kinds_on_seeds(found: Mapping[str, Counts]) -> str:
+def _kinds_on_seeds(found: Mapping[str, SeedCounts]) -> str:
     return sentences.joined([f"{kind} on {counted(counts.only_mode, 'seed')}" for kind, counts in found.items()], "and")
 
 
@@ -206,7 +206,7 @@ def _claim_holds(review: Review) -> str:
     return f"No run of {review.seeds:,} contradicts the claim: none with {mode} shows {kind}{rest}."
 
 
-def _more_often(review: Review, kind: str, one: Counts) -> str:
+def _more_often(review: Review, kind: str, one: SeedCounts) -> str:
     assert one.known is not None
     repair, prevented = one.known
     base = review.base.name
@@ -217,7 +217,7 @@ def _more_often(review: Review, kind: str, one: Counts) -> str:
     )
 
 
-def _unproven(review: Review, kind: str, one: Counts) -> str:
+def _unproven(review: Review, kind: str, one: SeedCounts) -> str:
     text = f"{kind} on {counted(one.only_mode, 'seed')} only with {label(review)}"
     if one.again is None:
         return f"{text}."
@@ -442,7 +442,7 @@ def _availability(review: Review) -> Iterator[Block]:
         )
 
 
-def _cost(review: Review, one: Swept, cost: Difference) -> tuple[str, str, str]:
+def _cost(review: Review, one: SweptScenario, cost: AvailabilityDifference) -> tuple[str, str, str]:
     what, scale, unit = MEASURES.get(cost.measure, (cost.measure, 1, ""))
     assert cost.low is not None
     assert cost.high is not None
@@ -492,7 +492,7 @@ def _tested(review: Review) -> Iterator[Block]:
     )
 
 
-def _idle(swept: Iterable[Swept]) -> list[str]:
+def _idle(swept: Iterable[SweptScenario]) -> list[str]:
     counts: dict[str, int] = {}
     for scenario in swept:
         for check, runs in scenario.checks.items():

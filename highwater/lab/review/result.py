@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from highwater.lab.review.conformance import Conformance
     from reports.analysis import paired
-    from reports.analysis.compare import Difference, Group, Pair
+    from reports.analysis.compare import AvailabilityDifference, Group, Pair
     from sim.protocol.modes import Mode
 
 LIVENESS: Final = ("no-progress", "stuck-replica")
@@ -54,7 +54,7 @@ class StoryEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class SeedCounts:
     """Seeds on which a kind of violation inside the promise was found: in both modes, or in one of them only.
 
     Attributes:
@@ -91,13 +91,13 @@ class Counts:
         return mcnemar(base, mode) < CHANCE
 
 
-def summed(counts: Iterable[Counts]) -> Counts:
+def summed(counts: Iterable[SeedCounts]) -> SeedCounts:
     """The counts of several scenarios."""
     every = list(counts)
-    first = next((one for one in every if one.only_mode), Counts())
+    first = next((one for one in every if one.only_mode), SeedCounts())
     known = [one.known for one in every if one.known]
     repairs = " or ".join(dict.fromkeys(repair for repair, _ in known))
-    return Counts(
+    return SeedCounts(
         sum(one.both for one in every),
         sum(one.only_base for one in every),
         sum(one.only_mode for one in every),
@@ -109,7 +109,7 @@ def summed(counts: Iterable[Counts]) -> Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweptScenario:
     """A random scenario on the same seeds in both modes.
 
     Attributes:
@@ -130,14 +130,14 @@ class Swept:
     effects: dict[str, int]
     touched: int
     changed: int
-    inside: dict[str, Counts]
-    stalled: Counts
-    claim: Counts
+    inside: dict[str, SeedCounts]
+    stalled: SeedCounts
+    claim: SeedCounts
     checks: dict[str, int]
     command: str
 
     @property
-    def costs(self) -> list[Difference]:
+    def costs(self) -> list[AvailabilityDifference]:
         """Measures of availability that surely differ."""
         return [
             difference
@@ -173,8 +173,8 @@ class Review:
     stories: list[StoryEnd] = field(default_factory=list)
     claim_stories: list[str] = field(default_factory=list)
     conformance: Conformance | str = ""
-    swept: list[Swept] = field(default_factory=list)
-    moved: list[Swept] = field(default_factory=list)
+    swept: list[SweptScenario] = field(default_factory=list)
+    moved: list[SweptScenario] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -184,28 +184,28 @@ class Review:
         return sum(scenario.pair.n for scenario in self.swept)
 
     @property
-    def inside(self) -> dict[str, Counts]:
+    def inside(self) -> dict[str, SeedCounts]:
         """Kind of violation inside the promise -> seeds, over all random scenarios."""
         return _by_kind(self.swept)
 
     @property
-    def lost(self) -> dict[str, Counts]:
+    def lost(self) -> dict[str, SeedCounts]:
         """Kinds inside the promise that the mode shows more often, not by chance, and for a cause of its own."""
         return {kind: counts for kind, counts in self.inside.items() if counts.is_new}
 
     @property
-    def oftener(self) -> dict[str, Counts]:
+    def oftener(self) -> dict[str, SeedCounts]:
         """Kinds inside the promise that the mode shows more often, not by chance, for a cause that the base has."""
         found = {**_by_kind(self.moved), **self.inside}
         return {kind: counts for kind, counts in found.items() if counts.is_sure and not counts.is_new}
 
     @property
-    def broken(self) -> dict[str, Counts]:
+    def broken(self) -> dict[str, SeedCounts]:
         """`lost`, over upgrades and downgrades."""
         return {kind: counts for kind, counts in _by_kind(self.moved).items() if counts.is_new}
 
     @property
-    def unproven(self) -> dict[str, Counts]:
+    def unproven(self) -> dict[str, SeedCounts]:
         """Kinds that the base never shows, and the mode on so few seeds that it may be chance."""
         found = {**_by_kind(self.moved), **self.inside}
         return {
@@ -215,10 +215,10 @@ class Review:
         }
 
     @property
-    def saved(self) -> dict[str, Counts]:
+    def saved(self) -> dict[str, SeedCounts]:
         """Kinds inside the promise that the base shows more often, not by chance."""
         swapped = {
-            kind: Counts(counts.both, counts.only_mode, counts.only_base)
+            kind: SeedCounts(counts.both, counts.only_mode, counts.only_base)
             for kind, counts in self.inside.items()
             if counts.only_base
         }
@@ -229,17 +229,17 @@ class Review:
         """Seeds on which the mode has another history than the base."""
         return sum(scenario.changed for scenario in [*self.swept, *self.moved])
 
-    def more(self, one: Swept, cost: Difference) -> float:
+    def more(self, one: SweptScenario, cost: AvailabilityDifference) -> float:
         """By how much a measure is higher in the mode."""
         return -cost.mean if one.pair.a != self.mode.name else cost.mean
 
     @property
-    def costly(self) -> list[tuple[Swept, Difference]]:
+    def costly(self) -> list[tuple[SweptScenario, AvailabilityDifference]]:
         """Measures of availability that are surely worse in the mode."""
         return [(scenario, cost) for scenario in self.swept for cost in scenario.costs if self.more(scenario, cost) > 0]
 
     @property
-    def waits(self) -> Counts:
+    def waits(self) -> SeedCounts:
         """Seeds on which the partition waits for an operator at the end."""
         return summed(scenario.stalled for scenario in self.swept)
 
@@ -266,7 +266,7 @@ class Review:
         return self.verdict in (LOSES, BREAKS_UPGRADE, OFTENER)
 
 
-def _by_kind(swept: Sequence[Swept]) -> dict[str, Counts]:
+def _by_kind(swept: Sequence[SweptScenario]) -> dict[str, SeedCounts]:
     kinds = Counter(kind for scenario in swept for kind in scenario.inside)
     return {
         kind: summed(scenario.inside[kind] for scenario in swept if kind in scenario.inside) for kind in sorted(kinds)

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.review import conformance
-from highwater.lab.review.pace import Pace, Run
-from highwater.lab.review.result import Counts, Review, StoryEnd, Swept
+from highwater.lab.review.pace import Pace, PacedRun
+from highwater.lab.review.result import Review, SeedCounts, StoryEnd, SweptScenario
 from reports import starts
 from reports.analysis import coverage_table, paired
 from scenarios import own_files, paths, plugged
@@ -100,9 +100,9 @@ def review(
         found.conformance = conformance.changed(base, mode)
     else:
         found.conformance = "Kafka's own tests were not asked for"
-    drawn = [Run(scenario, (base, mode)) for scenario in fitting]
+    drawn = [PacedRun(scenario, (base, mode)) for scenario in fitting]
 
-    def sweep(one: Run, number: int, into: list[Swept]) -> None:
+    def sweep(one: PacedRun, number: int, into: list[SweptScenario]) -> None:
         name = one.scenario.name
         tell(f"{name}, {counted(number, 'seed')}")
         begin_s = time.perf_counter()
@@ -232,7 +232,7 @@ def _ending(row: dict[str, Any]) -> str:
     return ", ".join(kinds) or str(row["verdict"])
 
 
-def _moves(found: Review, folder: Path, drawn: Sequence[Run]) -> Iterator[Run]:
+def _moves(found: Review, folder: Path, drawn: Sequence[PacedRun]) -> Iterator[PacedRun]:
     """Scenarios in which brokers begin in one of the modes and restart in the other, and the modes to compare.
 
     Besides rolling restarts, the random scenario in which the rules have an effect most often.
@@ -256,9 +256,9 @@ def _moves(found: Review, folder: Path, drawn: Sequence[Run]) -> Iterator[Run]:
     back = catalogue.mode(str(file))
     most = max(drawn, key=lambda one: one.touched, default=None)
     for name in {ROLLING: 0, **({most.scenario.name: 0} if most and most.touched else {})}:
-        yield Run(_written(folder, name, UPGRADE, base.name, base), (base, mode))
+        yield PacedRun(_written(folder, name, UPGRADE, base.name, base), (base, mode))
         if older:
-            yield Run(_written(folder, name, DOWNGRADE, older, base), (base, back))
+            yield PacedRun(_written(folder, name, DOWNGRADE, older, base), (base, back))
 
 
 def _written(folder: Path, name: str, end: str, older: str, base: Mode) -> Scenario:
@@ -279,7 +279,7 @@ def _written(folder: Path, name: str, end: str, older: str, base: Mode) -> Scena
     return replace(catalogue.load(str(file)), source=str(file))
 
 
-def _sweep(found: Review, folder: Path, one: Run, number: int, processes: int) -> Swept:
+def _sweep(found: Review, folder: Path, one: PacedRun, number: int, processes: int) -> SweptScenario:
     scenario, modes = one.scenario, one.modes
     run_sweep(Sweep((scenario,), {scenario.name: modes}, 0, number), str(folder), local.LocalBackend(processes))
     stores = Store(str(folder)), Store(str(folder))
@@ -288,7 +288,7 @@ def _sweep(found: Review, folder: Path, one: Run, number: int, processes: int) -
     rows = _Rows(found, one, folder, stores[0])
     where = scenario.source or scenario.name
     sweep = ["sweep", where, "--modes", ",".join(map(word, modes)), "--seeds", f"0..{number}", "--output", str(folder)]
-    return Swept(
+    return SweptScenario(
         scenario.name,
         answer,
         pair,
@@ -298,7 +298,7 @@ def _sweep(found: Review, folder: Path, one: Run, number: int, processes: int) -
         rows.changed,
         {kind: rows.counts(kind, rows.inside) for kind in sorted({kind for of in rows.inside for kind in of})},
         rows.counts(STALLED, rows.verdicts),
-        rows.counts(found.claim_kind, rows.all) if found.claim_kind else Counts(),
+        rows.counts(found.claim_kind, rows.all) if found.claim_kind else SeedCounts(),
         _checks(stores[0]),
         command(*sweep, "--local", str(processes)),
     )
@@ -324,7 +324,7 @@ class _Rows:
         changed: seeds on which both modes have different histories.
     """
 
-    def __init__(self, found: Review, one: Run, folder: Path, store: Store) -> None:
+    def __init__(self, found: Review, one: PacedRun, folder: Path, store: Store) -> None:
         self._one = one
         self._folder = folder
         self.inside: Seeds = {}, {}
@@ -359,12 +359,12 @@ class _Rows:
             self.touched += bool(asked)
         self.changed = sum(self._digests.get(seed) != digest for seed, digest in base_digests.items())
 
-    def counts(self, kind: str, seeds: Seeds) -> Counts:
+    def counts(self, kind: str, seeds: Seeds) -> SeedCounts:
         """The seeds with a word; the first that only the mode has is replayed."""
         base, mode = (of.get(kind, set()) for of in seeds)
         only = mode - base
         if not only:
-            return Counts(len(base & mode), len(base - mode))
+            return SeedCounts(len(base & mode), len(base - mode))
         first = min(only)
         own = self._one.modes[1]
         replay = replay_line(self._one.scenario, own, first, {}, self._digests[first])
@@ -372,13 +372,13 @@ class _Rows:
         again = None
         if seeds is self.inside and not base and len(only) < FEW:
             again = self._again(kind, first)
-        counts = Counts(len(base & mode), len(base - mode), len(only), again, None, replay, explain)
+        counts = SeedCounts(len(base & mode), len(base - mode), len(only), again, None, replay, explain)
         known = self._known(kind, base, only) if seeds is self.inside and base and counts.is_sure else None
         return replace(counts, known=known)
 
     def _known(self, kind: str, base: set[int], only: set[int]) -> tuple[str, int] | None:
-        """See `Counts.known`: the repair that prevents most; None if none prevents the kind on all tried seeds of the
-        base.
+        """The repair that prevents most (`SeedCounts.known`); None if none prevents the kind on all tried seeds of
+        the base.
         """
         scenario, (before, mode) = self._one.scenario, self._one.modes
 

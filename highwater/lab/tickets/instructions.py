@@ -11,7 +11,7 @@ from sim.protocol.kraft.metadata import ELR_FEATURE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from highwater.lab.tickets.story import Story
+    from highwater.lab.tickets.story import TicketStory
     from scenarios.format.scenario import Pattern
 
 
@@ -19,7 +19,7 @@ LONG_US: Final = 1_000_000
 """Shorter times between two lines are left out."""
 
 
-def instructions(story: Story) -> list[str]:
+def instructions(story: TicketStory) -> list[str]:
     """One sentence or two for each line of the script that does something."""
     brokers = listed(range(1, story.replicas + 1))
     control = "the controller" if story.mode.rules.control_plane == "kraft" else "ZooKeeper"
@@ -70,7 +70,7 @@ def _produce(params: Mapping[str, Any]) -> str:
     return f"Produce {params['batch']} with acks={params.get('acks', 'all')}."
 
 
-def _lose_power(story: Story, brokers: Iterable[int], at_us: int) -> str:
+def _lose_power(story: TicketStory, brokers: Iterable[int], at_us: int) -> str:
     """Kill the brokers; of each, which batch on it had not flushed."""
     said = []
     for broker in brokers:

@@ -13,7 +13,7 @@ from sim.history import steps
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from highwater.lab.tickets.story import Story
+    from highwater.lab.tickets.story import TicketStory
     from scenarios.format.scenario import ScriptLine
 
 _CONTROLLERS: Final = ("elr_outside_assignment", "reassignment_completes", "resubmitted_reassignment")
@@ -33,7 +33,7 @@ _CHECKS: Final = {
 """Rule -> what must hold after each event."""
 
 
-def junit(story: Story) -> tuple[str, str]:
+def junit(story: TicketStory) -> tuple[str, str]:
     """The name of the class, and its source.
 
     Raises:
@@ -58,7 +58,7 @@ def junit(story: Story) -> tuple[str, str]:
     return f"{name}Test", f"{text}{calls}    }}\n}}\n"
 
 
-def _calls(story: Story) -> Iterator[str]:
+def _calls(story: TicketStory) -> Iterator[str]:
     """What reaches the controller, in order: of the script, its requests; of the trace, what brokers do."""
     asked = [(at_us, 0, call) for line, at_us in zip(story.lines, story.times, strict=True) for call in _asked(line)]
     done = [(at_us, 1, call) for at_us, call in _done(story)]
@@ -79,7 +79,7 @@ def _asked(line: ScriptLine) -> list[str]:
     return []
 
 
-def _done(story: Story) -> Iterator[tuple[int, str]]:
+def _done(story: TicketStory) -> Iterator[tuple[int, str]]:
     isr, elr = set(range(1, story.replicas + 1)), set[int]()
     by_controller = {step["t"] for step in story.trace if step["step"] in (steps.UNFENCED.name, steps.SESSION_END.name)}
     elected = {step["t"]: step["broker"] for step in story.trace if step["step"] == steps.ELECTED.name}

@@ -16,7 +16,7 @@ from sim.protocol.kraft.metadata import ELR_FEATURE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from highwater.lab.tickets.story import Story, Tried
+    from highwater.lab.tickets.story import TicketStory, Tried
     from sim.config import Value
 
 _EXPECTED: Final = {
@@ -47,7 +47,7 @@ _NOTES: Final = {
 _OUTSIDE_ELR: Final = "outside the promise: KIP-966 tolerates fewer than min.insync.replicas unclean shutdowns"
 
 
-def markdown(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str, str]) -> str:
+def markdown(story: TicketStory, confirmed: Mapping[str, Any] | None, files: Mapping[str, str]) -> str:
     """The ticket.
 
     Args:
@@ -58,7 +58,7 @@ def markdown(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[s
     return "\n".join(_lines(story, confirmed, files)) + "\n"
 
 
-def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str, str]) -> Iterator[str]:
+def _lines(story: TicketStory, confirmed: Mapping[str, Any] | None, files: Mapping[str, str]) -> Iterator[str]:
     scenario = story.scenario
     yield f"# {escaped(scenario.title)}"
     yield from ("", f"<!-- Written by highwater ticket {scenario.name} -->", "")
@@ -112,7 +112,7 @@ def _outcome(one: Tried) -> str:
     return "as expected"
 
 
-def _violated(story: Story, violation: Mapping[str, Any]) -> str:
+def _violated(story: TicketStory, violation: Mapping[str, Any]) -> str:
     """A violation in the ticket's own names: batches, and brokers that are back."""
     detail = re.sub(r"\brecord (\d+)", lambda found: story.batch_of(int(found[1])), str(violation["detail"]))
     detail = re.sub(r",? (acknowledged )?at [\d.]+ s$", "", detail).replace(
@@ -134,7 +134,7 @@ _COUNTED: Final = "Leader epochs are counted from 0; partition N is its state af
 _SHOWN: Final = ("partition ", "log of broker ", "epoch cache of broker ", "verdict")
 
 
-def _transcripts(story: Story, confirmed: Mapping[str, Any] | None) -> Iterator[str]:
+def _transcripts(story: TicketStory, confirmed: Mapping[str, Any] | None) -> Iterator[str]:
     if confirmed is None:
         yield "Steps of the simulation (in s). This ticket has no transcript of the runs on brokers."
         yield ""

@@ -16,7 +16,7 @@ from sim.protocol.kraft.metadata import ELR_FEATURE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from highwater.lab.tickets.story import Story
+    from highwater.lab.tickets.story import TicketStory
     from scenarios.format.scenario import Pattern, ScriptLine
     from sim.config import Value
 
@@ -31,7 +31,7 @@ LONG_MS: Final = 60_000
 _LAG_MS: Final = 30_000
 
 
-def shell(story: Story) -> str:
+def shell(story: TicketStory) -> str:
     """The script.
 
     Raises:
@@ -46,7 +46,7 @@ class _Writer:
     A cut link to a follower outside the ISR becomes a throttle, one to a member of the ISR a pause of that member.
     """
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: TicketStory) -> None:
         self._story = story
         self._paused: int | None = None
         # Brokers that lost all batches in a power loss, and are down.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm.comparison import times_us
-from highwater.lab.confirm.release import Release, mode_of
+from highwater.lab.confirm.release import InstalledRelease, mode_of
 from scenarios.format import catalogue
 from scenarios.format.findings import causes
 from scenarios.single.run import run
@@ -56,7 +56,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Story:
+class TicketStory:
     """A story: the scenario in the mode of the newest release on which it fails."""
 
     scenario: Scenario
@@ -128,7 +128,7 @@ def read_tried() -> dict[str, dict[str, Any]]:
     return found
 
 
-def tell(word: str) -> Story:
+def tell(word: str) -> TicketStory:
     """The story of a scenario, a name or file.
 
     Raises:
@@ -147,7 +147,7 @@ def tell(word: str) -> Story:
     lines = [line for line in scenario.script if force.fit(line.rules, None)]
     expected = [line for line in scenario.story if force.fit(line.rules, line.pattern.broker)]
     result = run(scenario, newest.mode, 0, {}, trace=True)
-    return Story(scenario, newest.mode, newest.release, result, lines, expected, tried)
+    return TicketStory(scenario, newest.mode, newest.release, result, lines, expected, tried)
 
 
 def tried_on(scenario: Scenario) -> list[Tried]:
@@ -185,7 +185,7 @@ def _recorded(name: str, scenario_hash: str) -> dict[str, list[Any]]:
 
 
 def _tried(scenario: Scenario, release: str, agreed: int, runs: int, day: str) -> Tried:
-    mode, _ = mode_of(Release(release, ()))
+    mode, _ = mode_of(InstalledRelease(release, ()))
     violations = run(scenario, mode, 0, {}).violations
     inside = dict.fromkeys(violation["kind"] for violation in violations if violation["inside"])
     outside = dict.fromkeys(violation["kind"] for violation in violations if not violation["inside"])

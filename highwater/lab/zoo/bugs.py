@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from highwater.lab.zoo.runs import Rules, Runs
+from highwater.lab.zoo.runs import Rules, TargetRuns
 from scenarios.format.catalogue import load
 from scenarios.format.finding import pairs
 from scenarios.format.findings import KnownFinding, recognised
@@ -33,7 +33,7 @@ class Bug:
     name: str
     source: str
     tier: int
-    runs: Runs
+    runs: TargetRuns
     title: str = ""
 
     @property
@@ -54,7 +54,7 @@ def _historical(
     not_by: Rules = (),
 ) -> Bug:
     """A bug that a later release repaired."""
-    runs = Runs(scenario, mode, right=(repair,), settings=settings, kinds=kinds, not_by=not_by)
+    runs = TargetRuns(scenario, mode, right=(repair,), settings=settings, kinds=kinds, not_by=not_by)
     return Bug(name, KNOWN[repair].ticket, 1, runs, KNOWN[repair].name)
 
 
@@ -63,7 +63,7 @@ def _found(finding: KnownFinding) -> Bug | None:
     table = finding.table
     if table.hunt is None:
         return None
-    runs = Runs(
+    runs = TargetRuns(
         table.hunt.scenario,
         table.hunt.mode,
         right=(finding.repair,),
@@ -118,7 +118,7 @@ REPAIRED: Final[dict[str, Bug]] = {
             "last-replica-standing",
             "KIP-966",
             1,
-            Runs(
+            TargetRuns(
                 "elr-chaos",
                 "kraft",
                 right=(("elr", "on"), ("clean_shutdown", "checked")),

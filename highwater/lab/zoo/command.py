@@ -20,10 +20,10 @@ from sim.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from highwater.cli.campaign import Place
+    from highwater.cli.campaign import CampaignPlace
     from highwater.cli.console import Ui
     from highwater.lab.zoo.census import Census
-    from highwater.lab.zoo.hunt import Hunt, Summary
+    from highwater.lab.zoo.hunt import TargetHunt, TargetSummary
     from highwater.lab.zoo.targets import Target
     from reports.document.blocks import Block
     from scenarios.format.scenario import Scenario
@@ -164,7 +164,7 @@ def hunt(
     seconds: str | None,
     form: str,
     as_json: bool,
-    place: Place,
+    place: CampaignPlace,
 ) -> int:
     """Hunt mutants and bugs.
 
@@ -194,7 +194,7 @@ def hunt(
     if len(numbers) < ranges:
         raise InputError(f"--seeds {seeds!r} has too few seeds for --ranges {ranges}")
     limit = None if seconds is None else duration("--budget", seconds)
-    summaries: list[Summary] = []
+    summaries: list[TargetSummary] = []
     interrupted = False
     how = limit, blows, at_difference
     about = {
@@ -242,7 +242,7 @@ def hunt(
 @campaign_options("Keep the counts of runs, so that the same command resumes.")
 @json_option
 @click.pass_obj
-def count(ui: Ui, /, scenarios: tuple[str, ...], seeds: str, form: str, as_json: bool, place: Place) -> None:
+def count(ui: Ui, /, scenarios: tuple[str, ...], seeds: str, form: str, as_json: bool, place: CampaignPlace) -> None:
     """Count where mutants would act.
 
     Counts the runs of each SCENARIO in which a mutant would decide otherwise; without one, of those hunted in. The runs
@@ -342,7 +342,7 @@ def _where(target: Target, *, walks: bool) -> tuple[str, str]:
     return target.runs.scenario, target.runs.base
 
 
-def _hunts(summaries: list[Summary], ranges: int) -> Iterator[Block]:
+def _hunts(summaries: list[TargetSummary], ranges: int) -> Iterator[Block]:
     all_cells = [_cells(summary, ranges) for summary in summaries]
     columns = [
         column
@@ -376,7 +376,7 @@ _IF_ANY: Final = ("mark", "TLC, CPU s", "continued", "took the place", "decided 
 _NUMBERS: Final = {*_COLUMNS} - {"mutant or bug", "hunted in", "found", "mark", "TLC, CPU s", "violations"}
 
 
-def _cells(summary: Summary, ranges: int) -> dict[str, str]:
+def _cells(summary: TargetSummary, ranges: int) -> dict[str, str]:
     """Column -> what the table shows of a target there."""
     from reports.formatting import percent
 
@@ -403,7 +403,7 @@ def _cells(summary: Summary, ranges: int) -> dict[str, str]:
     }
 
 
-def _summary_as_json(summary: Summary) -> dict[str, Any]:
+def _summary_as_json(summary: TargetSummary) -> dict[str, Any]:
     return {
         "target": summary.target.name,
         "walked": summary.walked,
@@ -416,7 +416,7 @@ def _summary_as_json(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _hunt_as_json(one: Hunt) -> dict[str, Any]:
+def _hunt_as_json(one: TargetHunt) -> dict[str, Any]:
     from dataclasses import asdict
 
     plain = asdict(one)

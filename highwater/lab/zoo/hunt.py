@@ -34,7 +34,7 @@ from sim.protocol.modes import mode as mode_named
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from highwater.lab.zoo.runs import Runs
+    from highwater.lab.zoo.runs import TargetRuns
     from highwater.lab.zoo.targets import Target
     from scenarios.campaign.record import Record
     from scenarios.campaign.runner import Runner
@@ -47,7 +47,7 @@ NOT_FOUND: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Hunt:
+class TargetHunt:
     """The result of hunting a target in a range of seeds, up to the first seed that finds it.
 
     Attributes:
@@ -90,12 +90,14 @@ class Hunt:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "target"}
 
     @classmethod
-    def of_json(cls, target: Target, found: Mapping[str, Any]) -> Hunt:
+    def of_json(cls, target: Target, found: Mapping[str, Any]) -> TargetHunt:
         """The result of hunting a target, from `to_json`."""
         return cls(target, **{**found, "kinds": tuple(found["kinds"])})
 
 
-def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int = 0, at_difference: int = 0) -> Hunt:
+def hunt(
+    target: Target, seeds: range, seconds: float | None = None, blows: int = 0, at_difference: int = 0
+) -> TargetHunt:
     """Hunt a target with runs.
 
     Args:
@@ -135,10 +137,10 @@ def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int 
         if seconds is not None and time.process_time() - begun > seconds:
             break
     spent = time.process_time() - begun
-    return Hunt(target, False, seeds.start, tried, spent, took, differed, errors, found, kinds, blow, continued)
+    return TargetHunt(target, False, seeds.start, tried, spent, took, differed, errors, found, kinds, blow, continued)
 
 
-def hunt_walking(target: Target, seeds: range, seconds: float | None = None) -> Hunt:
+def hunt_walking(target: Target, seeds: range, seconds: float | None = None) -> TargetHunt:
     """Hunt a target with as many walks as there are seeds, which all follow from the first one.
 
     Args:
@@ -151,7 +153,7 @@ def hunt_walking(target: Target, seeds: range, seconds: float | None = None) -> 
     found = target.walks.hunt(len(seeds), seeds.start, seconds)
     spent = time.process_time() - begun
     seed = seeds.start if found.stopped else NOT_FOUND
-    return Hunt(target, True, seeds.start, found.walks, spent, 0, 0, 0, seed, tuple(sorted(found.paths)))
+    return TargetHunt(target, True, seeds.start, found.walks, spent, 0, 0, 0, seed, tuple(sorted(found.paths)))
 
 
 def _compared(target: Target, scenario: Scenario, seed: int) -> tuple[Row, MutantsSeen]:
@@ -164,7 +166,7 @@ def _compared(target: Target, scenario: Scenario, seed: int) -> tuple[Row, Mutan
     return row, MutantsSeen(names, names if found else frozenset(), found)
 
 
-def caused(runs: Runs, scenario: Scenario, row: Row) -> tuple[str, ...]:
+def caused(runs: TargetRuns, scenario: Scenario, row: Row) -> tuple[str, ...]:
     """Violations of a run that show what is hunted: those that count and that the same plan and batches lack in the
     counterpart, and with each of the rule values that should cure them, but not with those that should not.
     """
@@ -184,7 +186,7 @@ def caused(runs: Runs, scenario: Scenario, row: Row) -> tuple[str, ...]:
     return tuple(sorted(kinds))
 
 
-def _counted(runs: Runs, row: Row) -> set[str]:
+def _counted(runs: TargetRuns, row: Row) -> set[str]:
     """The violations of a row that count."""
     inside = _kinds(row["violations_inside"])
     kinds = inside if runs.is_promised else _kinds(row["violations"]) - inside
@@ -212,10 +214,10 @@ def ranges(seeds: range, number: int) -> list[range]:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TargetSummary:
     """The hunts of one target in disjoint ranges of seeds."""
 
-    hunts: Sequence[Hunt]
+    hunts: Sequence[TargetHunt]
 
     @property
     def target(self) -> Target:
@@ -257,7 +259,7 @@ class Summary:
         """How many of them ended with an error."""
         return sum(one.errors for one in self.hunts)
 
-    def median(self, measure: Callable[[Hunt], float]) -> float | None:
+    def median(self, measure: Callable[[TargetHunt], float]) -> float | None:
         """The median over the ranges; None if it was found in no more than half of them.
 
         Ranges without a find count as larger than all others.
@@ -302,7 +304,7 @@ class Summary:
         return sorted({kind for one in self.hunts for kind in one.kinds})
 
     @property
-    def first_find(self) -> Hunt | None:
+    def first_find(self) -> TargetHunt | None:
         """The first hunt that found it."""
         return next((one for one in self.hunts if one.found), None)
 
@@ -316,7 +318,7 @@ def hunts(
     seconds: float | None = None,
     blows: int = 0,
     at_difference: int = 0,
-) -> Iterator[Summary]:
+) -> Iterator[TargetSummary]:
     """Hunt targets, each in the same disjoint ranges.
 
     Args:
@@ -334,7 +336,7 @@ def hunts(
     campaign = Campaign(partial(_hunt, named, seconds, blows, at_difference), runner, record)
     results = campaign.run((target.name, walks, part.start, part.stop) for target, walks in targets for part in parts)
     for target, _ in targets:
-        yield Summary([Hunt.of_json(target, result) for _, result in islice(results, len(parts))])
+        yield TargetSummary([TargetHunt.of_json(target, result) for _, result in islice(results, len(parts))])
 
 
 def _hunt(
@@ -350,7 +352,7 @@ def _hunt(
     return found.to_json()
 
 
-def replay(find: Hunt) -> str:
+def replay(find: TargetHunt) -> str:
     """The command that repeats what found its target."""
     target = find.target
     if find.walked:

@@ -15,7 +15,7 @@ Rules = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class TargetRuns:
     """Runs in which a target is hunted.
 
     Attributes:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from highwater.lab.zoo.bugs import bugs
-from highwater.lab.zoo.runs import Runs
+from highwater.lab.zoo.runs import TargetRuns
 from highwater.lab.zoo.walks import Walks, all_walks
 from sim.config import Value
 from sim.errors import InputError, did_you_mean, nearest
@@ -20,7 +20,7 @@ BUDGETS: Final = {1: 10_000, 2: 1_000_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class TimeMark:
     """CPU time within which a target should be found.
 
     Attributes:
@@ -52,7 +52,7 @@ class Target:
     source: str
     place: str
     tier: int
-    runs: Runs
+    runs: TargetRuns
     walks: Walks | None = None
 
     @property
@@ -61,7 +61,7 @@ class Target:
         return BUDGETS.get(self.tier)
 
     @property
-    def mark(self) -> Mark | None:
+    def mark(self) -> TimeMark | None:
         """The CPU time within which it should be found; None: there is no such time."""
         return MARKS.get(self.name)
 
@@ -75,7 +75,7 @@ def target(name: str) -> Target:
     walks = all_walks().get(name)
     if name in MUTANTS:
         one = MUTANTS[name]
-        runs = Runs(one.scenario, one.mode, (("mutant", name),), (), one.settings)
+        runs = TargetRuns(one.scenario, one.mode, (("mutant", name),), (), one.settings)
         return Target(name, one.sentence, one.source, one.place, one.tier, runs, walks)
     if (bug := bugs().get(name)) is not None:
         return Target(name, bug.sentence, bug.source, "", bug.tier, bug.runs, walks)
@@ -85,7 +85,7 @@ def target(name: str) -> Target:
 
 def repaired(mode: str, rule: str, value: str, scenario: str, settings: Mapping[str, Value]) -> Target:
     """What a value of a rule repairs in a mode, as target."""
-    runs = Runs(scenario, mode, (), ((rule, value),), tuple(settings.items()))
+    runs = TargetRuns(scenario, mode, (), ((rule, value),), tuple(settings.items()))
     return Target(f"{rule}={value}", "", "", "", 0, runs)
 
 
@@ -99,5 +99,5 @@ def measured() -> dict[str, Any]:
     return tomllib.loads(files("highwater.lab.zoo").joinpath("measured.toml").read_text(encoding="utf-8"))
 
 
-MARKS: Final = {name: Mark(mark["cpu_s"], mark.get("tlc", "")) for name, mark in measured()["marks"].items()}
+MARKS: Final = {name: TimeMark(mark["cpu_s"], mark.get("tlc", "")) for name, mark in measured()["marks"].items()}
 """Mutant or bug -> its mark."""

@@ -233,7 +233,7 @@ def test_a_link_that_comes_while_a_replay_runs_is_not_followed(
     tmp_path: Path, outside: Path, highwater: Callable[..., Call]
 ) -> None:
     canary = load("canary")
-    place = evidence.Place(tmp_path / "root", ("seeds", "0-hw"))
+    place = evidence.ReplayFolder(tmp_path / "root", ("seeds", "0-hw"))
     evidence.prepare(place)
     result = run(canary, "hw", 0, trace=True)
     place.path.rmdir()

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import AfterValidator
 
-from scenarios.format.validation import OpenTable, Table, checked, validated
+from scenarios.format.validation import OpenTable, StrictTable, checked, validated
 from sim.errors import InputError
 
 
@@ -17,11 +17,11 @@ def even(value: int, least: int) -> int:
     return value * 10
 
 
-class Inner(Table):
+class Inner(StrictTable):
     number: Annotated[int, AfterValidator(checked(even))]
 
 
-class Outer(Table):
+class Outer(StrictTable):
     word: str
     faults: list[Inner] = []  # noqa: RUF012 (pydantic copies it)
     inner: Inner | None = None
@@ -31,7 +31,7 @@ class Loose(OpenTable):
     word: str
 
 
-TABLES: dict[str, type[Table]] = {"": Outer, "faults": Inner, "inner": Inner}
+TABLES: dict[str, type[StrictTable]] = {"": Outer, "faults": Inner, "inner": Inner}
 
 
 @pytest.mark.parametrize(

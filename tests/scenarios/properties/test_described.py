@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scenarios.properties.described import parse
-from scenarios.properties.java_properties import Entry
+from scenarios.properties.java_properties import PropertyEntry
 from sim.errors import InputError
 
 
@@ -19,7 +19,7 @@ def test_output_of_kafka_configs() -> None:
     )
     assert parse(text) == (
         "topic",
-        [Entry("min.insync.replicas", "2", 2), Entry("cleanup.policy", "compact,delete", 3)],
+        [PropertyEntry("min.insync.replicas", "2", 2), PropertyEntry("cleanup.policy", "compact,delete", 3)],
     )
 
 
@@ -29,14 +29,14 @@ def test_sensitive_values_are_left_out() -> None:
         "  ssl.keystore.password=null sensitive=true synonyms={}\n"
         "  log.cleaner.threads=2 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.cleaner.threads=2}\n"
     )
-    assert parse(text) == ("broker", [Entry("log.cleaner.threads", "2", 3)])
+    assert parse(text) == ("broker", [PropertyEntry("log.cleaner.threads", "2", 3)])
 
 
 def test_output_before_kafka_2_5() -> None:
     text = "Configs for topic 'orders' are cleanup.policy=compact,delete,min.insync.replicas=2\n"
     assert parse(text) == (
         "topic",
-        [Entry("cleanup.policy", "compact,delete", 1), Entry("min.insync.replicas", "2", 1)],
+        [PropertyEntry("cleanup.policy", "compact,delete", 1), PropertyEntry("min.insync.replicas", "2", 1)],
     )
 
 
@@ -48,7 +48,7 @@ def test_output_of_kafka_topics() -> None:
     )
     assert parse(text) == (
         "topic",
-        [Entry("min.insync.replicas", "2", 1), Entry("segment.bytes", "1073741824", 1)],
+        [PropertyEntry("min.insync.replicas", "2", 1), PropertyEntry("segment.bytes", "1073741824", 1)],
     )
 
 

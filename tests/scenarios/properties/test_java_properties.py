@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from scenarios.properties.java_properties import Entry, parse
+from scenarios.properties.java_properties import PropertyEntry, parse
 from sim.errors import InputError
 from tests.places import FIXTURES
 
@@ -30,18 +30,18 @@ def test_separators_continuations_escapes_and_comments() -> None:
         b"empty\nlast=\\t x \nlast=y"
     )
     assert parse(text) == [
-        Entry("a", "1", 4),
-        Entry("b", "2", 5),
-        Entry("c", "3", 6),
-        Entry("d e:f", "g # hi\u00e9", 7),
-        Entry("empty", "", 10),
-        Entry("last", "\t x ", 11),
-        Entry("last", "y", 12),
+        PropertyEntry("a", "1", 4),
+        PropertyEntry("b", "2", 5),
+        PropertyEntry("c", "3", 6),
+        PropertyEntry("d e:f", "g # hi\u00e9", 7),
+        PropertyEntry("empty", "", 10),
+        PropertyEntry("last", "\t x ", 11),
+        PropertyEntry("last", "y", 12),
     ]
 
 
 def test_other_encodings_in_comments_do_no_harm() -> None:
-    assert parse("# für\na=ü\n".encode()) == [Entry("a", "Ã¼", 2)]
+    assert parse("# für\na=ü\n".encode()) == [PropertyEntry("a", "Ã¼", 2)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from faults.kinds.injection import Injection
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
-from scenarios.single.script import RulesInForce, Script, Story, StoryError, describe, matches
+from scenarios.single.script import RulesInForce, Script, StoryError, StoryMatcher, describe, matches
 from sim.hosts.client import PRODUCER
 from sim.kernel.scheduler import Environment
 from sim.protocol.modes import MODES
@@ -59,7 +59,7 @@ def test_patterns_are_described_in_words() -> None:
 
 
 def test_a_story_is_ticked_off_in_order() -> None:
-    story = Story((StoryLine(Pattern("kill")), StoryLine(Pattern("append"))), RULES, {})
+    story = StoryMatcher((StoryLine(Pattern("kill")), StoryLine(Pattern("append"))), RULES, {})
     story.observe(APPEND)
     with pytest.raises(StoryError, match="no step 'kill' after the probes before it"):
         story.check()
@@ -78,14 +78,14 @@ def test_story_lines_for_other_rules_are_left_out() -> None:
         StoryLine(Pattern("halt", broker=1), epochs),
         StoryLine(Pattern("append")),
     )
-    assert [said for said, _ in Story(lines, RULES, {}).met] == ["append"]
+    assert [said for said, _ in StoryMatcher(lines, RULES, {}).met] == ["append"]
 
 
 def test_story_line_is_about_the_rules_of_the_broker_that_it_names() -> None:
     line = StoryLine(Pattern("kill", broker=2), {"follower_truncation": ("high-watermark", "leader-epoch")})
-    assert Story((line,), RULES, {}).met
+    assert StoryMatcher((line,), RULES, {}).met
     other = StoryLine(Pattern("kill", broker=2), {"follower_truncation": ("high-watermark",)})
-    assert not Story((other,), RULES, {}).met
+    assert not StoryMatcher((other,), RULES, {}).met
 
 
 def play(world: World, *lines: ScriptLine, seconds: float = 10) -> Script:

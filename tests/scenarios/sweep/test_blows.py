@@ -13,7 +13,7 @@ from scenarios.format.catalogue import load
 from scenarios.single.run import run_row
 from scenarios.sweep.driver import run_sweep
 from scenarios.sweep.local import LocalBackend
-from scenarios.sweep.store import Runs, Store
+from scenarios.sweep.store import Store, StoredRuns
 from sim.errors import InputError
 from sim.protocol.modes import mode
 from tests import named
@@ -34,19 +34,19 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def rows(folder: Path, runs: Runs) -> dict[str, list[Any]]:
+def rows(folder: Path, runs: StoredRuns) -> dict[str, list[Any]]:
     return Store(folder).choose(runs=runs).rows()
 
 
 def test_rows_of_seeds_are_those_of_a_sweep_without_blows(output: Path, tmp_path: Path) -> None:
     run_sweep(SEEDS, tmp_path / "seeds", Here(), chunks=1)
-    assert rows(output, Runs.SEEDS) == rows(tmp_path / "seeds", Runs.ALL)
+    assert rows(output, StoredRuns.SEEDS) == rows(tmp_path / "seeds", StoredRuns.ALL)
     assert "blows" not in json.loads((tmp_path / "seeds" / "run.json").read_text())
-    assert not rows(tmp_path / "seeds", Runs.BLOWS)["seed"]
+    assert not rows(tmp_path / "seeds", StoredRuns.BLOWS)["seed"]
 
 
 def test_each_row_names_its_run(output: Path) -> None:
-    found = Store(output).choose(runs=Runs.BLOWS).table().to_pylist()
+    found = Store(output).choose(runs=StoredRuns.BLOWS).table().to_pylist()
     assert found
     for row in found[:3]:
         last = parse(row["blow"])[-1]
@@ -58,7 +58,7 @@ def test_each_row_names_its_run(output: Path) -> None:
 
 def test_rows_do_not_depend_on_processes_and_chunks(output: Path, tmp_path: Path) -> None:
     run_sweep(BLOWS, tmp_path / "local", LocalBackend(2), chunks=5, wave_units=4)
-    assert rows(tmp_path / "local", Runs.ALL) == rows(output, Runs.ALL)
+    assert rows(tmp_path / "local", StoredRuns.ALL) == rows(output, StoredRuns.ALL)
 
 
 def test_a_stopped_sweep_goes_on_with_its_blows(output: Path, tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_a_stopped_sweep_goes_on_with_its_blows(output: Path, tmp_path: Path) ->
     folder = tmp_path / "out"
     with pytest.raises(Exception, match="out of memory"):
         run_sweep(BLOWS, folder, Here(stop), chunks=1, wave_units=4)
-    assert 0 < len(rows(folder, Runs.SEEDS)["seed"]) < 6
+    assert 0 < len(rows(folder, StoredRuns.SEEDS)["seed"]) < 6
     summary = run_sweep(BLOWS, folder, Here(), chunks=1)
     assert summary == run_sweep(BLOWS, output, Here())
-    assert rows(folder, Runs.ALL) == rows(output, Runs.ALL)
+    assert rows(folder, StoredRuns.ALL) == rows(output, StoredRuns.ALL)
 
 
 def test_a_sweep_with_other_blows_is_another_sweep(output: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_sweep_with_other_blows_is_another_sweep(output: Path) -> None:
 def test_the_summary_tells_them_apart(output: Path) -> None:
     summary = json.loads((output / "summary.json").read_text())
     (result,) = summary["results"]
-    seeds, blows = rows(output, Runs.SEEDS), rows(output, Runs.BLOWS)
+    seeds, blows = rows(output, StoredRuns.SEEDS), rows(output, StoredRuns.BLOWS)
     assert summary["runs"] == summary["runs_asked"] == result["runs"] == len(seeds["seed"]) == 6
     assert sum(result["verdicts"].values()) == 6
     assert result["blows"]["runs"] == len(blows["seed"])

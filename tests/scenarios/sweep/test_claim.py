@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.sweep import claim
-from scenarios.sweep.claim import Claim, Owner
+from scenarios.sweep.claim import FolderClaim, Owner
 from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.ownership import CLAIM_START
 from sim.errors import UnavailableError
@@ -34,7 +34,7 @@ def leave(folder: Folder, name: str, owner: Owner, *, state: str = "working", id
 
 
 def test_a_claim_comes_and_goes(folder: Folder, tmp_path: Path) -> None:
-    held = Claim(folder)
+    held = FolderClaim(folder)
     ((name, state, owner, _),) = claim.others(folder)
     assert (name, state, owner.pid) == (held.name, "working", os.getpid())
     held.check()
@@ -47,7 +47,7 @@ def test_second_driver_is_told_who_is_first(folder: Folder) -> None:
     with pytest.raises(
         UnavailableError, match=r"another driver is at work \(process 1 on elsewhere, since .*, seen 20 s ago\)"
     ):
-        Claim(folder)
+        FolderClaim(folder)
     assert list(folder.files()) == ["claims/ffffffff.json"]
 
 
@@ -55,10 +55,10 @@ def test_second_driver_is_told_who_is_first(folder: Folder) -> None:
 def test_one_of_two_that_ask_at_once_stays(folder: Folder, name: str, stays: bool) -> None:
     leave(folder, name, ELSEWHERE, state="asking")
     if stays:
-        Claim(folder).end()
+        FolderClaim(folder).end()
     else:
         with pytest.raises(UnavailableError, match="at work"):
-            Claim(folder)
+            FolderClaim(folder)
 
 
 @pytest.mark.parametrize(("idle", "gone"), [(50.0, False), (70.0, True)])
@@ -83,7 +83,7 @@ def test_a_process_of_this_machine_that_is_gone_is_known_to_be(folder: Folder) -
 
 
 def test_a_claim_that_was_taken_away_is_noticed(folder: Folder) -> None:
-    held = Claim(folder)
+    held = FolderClaim(folder)
     claim.take_over(folder, [held.name])
     with pytest.raises(UnavailableError, match="another driver has taken over"):
         held.check()
@@ -97,7 +97,7 @@ def test_a_file_that_is_no_claim_holds_nobody_up_and_stays(folder: Folder, name:
     folder.write(f"claims/{name}", text.encode(), ANY)
     assert folder.local is not None
     os.utime(folder.local / "claims" / name, (0, 0))
-    Claim(folder).end()
+    FolderClaim(folder).end()
     assert not claim.dead(folder)
     assert not claim.others(folder)
     assert folder.read(f"claims/{name}") == text.encode()
@@ -127,7 +127,7 @@ def test_a_claim_of_an_older_version_is_known(folder: Folder) -> None:
 
 def test_renewal(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim, "RENEW_SECONDS", 0.02)
-    held = Claim(folder)
+    held = FolderClaim(folder)
     file = f"claims/{held.name}.json"
     first = json.loads(folder.read(file))["renewed"]
     while json.loads(folder.read(file))["renewed"] == first:

@@ -532,7 +532,7 @@ def test_exit_codes(
     expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
     monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
     modes = tuple(dict.fromkeys(group["mode"] for group in groups))
-    counted = summary.Summary(named.sweep((load("power"),), {"power": modes}, 0, 100))
+    counted = summary.SweepSummary(named.sweep((load("power"),), {"power": modes}, 0, 100))
     counted.add(table(groups))
     assert counted.exit_code() == code
     assert bool(counted.inconclusive()) or code != 3
@@ -546,14 +546,14 @@ def test_exit_codes(
     ],
 )
 def test_an_inconclusive_sweep_says_why(groups: list[dict[str, Any]], reason: str) -> None:
-    counted = summary.Summary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted = summary.SweepSummary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(table(groups))
     assert counted.to_json()["inconclusive"] == [f"power: {reason}"]
 
 
 def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = row(**LOST, inside=False, inside_unclean=1, warnings="leader-incomplete,log-mismatch")
-    counted = summary.Summary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted = summary.SweepSummary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(table([row(count_all=9), row(count_all=1, rounds_1=7, rounds_2=1), lost]))
     assert counted.to_json()["results"] == [
         {
@@ -583,7 +583,7 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_runs_that_ended_with_an_error_are_in_no_rate() -> None:
     failed = row(**{**LOST, "verdict": "error"}, expected=False, vacuous=True, count_all=5)
-    counted = summary.Summary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted = summary.SweepSummary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(table([row(count_all=9), row(**LOST, inside=False, count_all=1), failed]))
     (found,) = counted.to_json()["results"]
     assert (found["runs"], found["verdicts"]["error"], found["unexpected"]) == (15, 5, 5)
@@ -616,7 +616,7 @@ def test_exhausted_runs_leave_an_expectation_open(
 ) -> None:
     expectation = Expectation(expect, ("divergence",) if expect == "violates" else ())
     monkeypatch.setattr(summary, "_expectation", lambda _scenario, mode: expectation)
-    counted = summary.Summary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
+    counted = summary.SweepSummary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(table(groups))
     (found,) = counted.to_json()["results"]
     assert (found["runs"], found["verdicts"]["exhausted"], found["met"]) == (10 * len(groups), 10, met)

@@ -89,7 +89,7 @@ def test_runs_with_blows_have_the_same_rows(backend: SparkBackend, tmp_path: Pat
     run_sweep(sweep, tmp_path / "spark", backend, chunks=2)
     run_sweep(sweep, tmp_path / "local", Here(), chunks=1)
     spark_rows, local_rows = (
-        store.Store(tmp_path / name).choose(runs=store.Runs.ALL).rows() for name in ("spark", "local")
+        store.Store(tmp_path / name).choose(runs=store.StoredRuns.ALL).rows() for name in ("spark", "local")
     )
     assert spark_rows == local_rows
     assert any(local_rows["blow"])

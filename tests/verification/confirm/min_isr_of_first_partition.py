@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm import files, wire
 from highwater.lab.confirm.cluster import TOPIC
-from highwater.lab.confirm.history import MetadataHistory
+from highwater.lab.confirm.history import MetadataLogReads
 from highwater.lab.confirm.producer import Send
 from tests.verification.confirm.program import BrokerRun, Program
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from highwater.lab.confirm.history import PartitionSnapshot
     from highwater.lab.confirm.processes import JavaProcesses
-    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.release import InstalledRelease
 
 SCENARIO: Final = "min-isr-of-first-partition"
 PACE: Final = 2
@@ -43,7 +43,7 @@ VARIANTS: Final = {
 """Variant -> what happens in it. The first is the scenario; the last shows what happens without the failure."""
 
 
-class SecondHistory(MetadataHistory):
+class SecondHistory(MetadataLogReads):
     """Reads of the partition that the scenario is about."""
 
     def _decoded(self, data: bytes) -> tuple[str, dict[str, Any]]:
@@ -60,7 +60,7 @@ class Run(BrokerRun):
         states: after what -> the partition's state in the metadata log.
     """
 
-    def __init__(self, release: Release, processes: JavaProcesses, variant: str) -> None:
+    def __init__(self, release: InstalledRelease, processes: JavaProcesses, variant: str) -> None:
         super().__init__(release, processes, SCENARIO, PACE, WHOLE_S)
         self._variant = variant
         self._second = SecondHistory(self.cluster.control.data / "__cluster_metadata-0", TOPIC, release.jars)

@@ -25,7 +25,7 @@ from sim.history.steps import UNFENCED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.release import InstalledRelease
     from sim.config import Value
 
 BROKERS: Final = 3
@@ -50,7 +50,7 @@ class BrokerRun:
 
     def __init__(
         self,
-        release: Release,
+        release: InstalledRelease,
         processes: JavaProcesses,
         name: str,
         pace: int,
@@ -75,7 +75,7 @@ class BrokerRun:
         self.admin = KafkaAdminClient(self.cluster)
         self._whole_s = whole_s
 
-    def new_clients(self, release: Release) -> KafkaClients:
+    def new_clients(self, release: InstalledRelease) -> KafkaClients:
         """A producer and a consumer."""
         return KafkaClients(self.cluster, self.observer, self.config, mode_of(release)[0].rules)
 
@@ -153,12 +153,12 @@ class Program:
     module: str
     about: str | None
     variants: Mapping[str, str]
-    new_run: Callable[[Release, JavaProcesses, str], BrokerRun]
+    new_run: Callable[[InstalledRelease, JavaProcesses, str], BrokerRun]
     text: Callable[[dict[str, Any]], str]
     pace: int
     shows: str
 
-    def run(self, release: Release, variant: str, keep: Path | None) -> dict[str, Any]:
+    def run(self, release: InstalledRelease, variant: str, keep: Path | None) -> dict[str, Any]:
         """One run on a cluster of its own; what failed if it was not brought to the situation."""
         with closing(JavaProcesses(keep)) as processes, closing(self.new_run(release, processes, variant)) as one:
             try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from highwater.lab.confirm.cluster import KafkaNode
     from highwater.lab.confirm.processes import JavaProcesses
-    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.release import InstalledRelease
 
 SCENARIO: Final = "recreated-topic"
 LEADER: Final = 3
@@ -67,7 +67,7 @@ class Run(BrokerRun):
         warnings: broker -> what it had logged about the topic as a warning or an error until broker 3 was killed.
     """
 
-    def __init__(self, release: Release, processes: JavaProcesses, variant: str) -> None:
+    def __init__(self, release: InstalledRelease, processes: JavaProcesses, variant: str) -> None:
         super().__init__(release, processes, SCENARIO, 1, WHOLE_S, {"auto.leader.rebalance.enable": False})
         self._variant = variant
         self.later_reader = self.new_clients(release)

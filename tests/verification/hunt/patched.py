@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Final
 
 from highwater.lab.hunt import state as states
 from highwater.lab.hunt.hunter import ORACLE, changed_rules
-from highwater.lab.hunt.state import FINDING, State
+from highwater.lab.hunt.state import FINDING, HuntState
 from highwater.lab.kafka import releases
 from highwater.values import duration
 from scenarios import own_files
@@ -253,7 +253,7 @@ class Ended:
     """
 
     code: int | None
-    state: State
+    state: HuntState
     answer: list[str]
 
 
@@ -296,7 +296,7 @@ def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
         return "", ""
 
 
-def problems(name: str, code: int | None, state: State) -> list[str]:
+def problems(name: str, code: int | None, state: HuntState) -> list[str]:
     """What the hunt judged wrongly."""
     rules = {f"{rule}={value}" for rule, value in changed_rules(state).items()}
     names = {classes: subject for subject, classes in CLASSES.items()}
@@ -319,7 +319,7 @@ def problems(name: str, code: int | None, state: State) -> list[str]:
     return wrong + [f"it finds {finding}, which the build repairs" for finding in sorted(repaired & seen)]
 
 
-def not_compared(name: str, state: State) -> list[str]:
+def not_compared(name: str, state: HuntState) -> list[str]:
     """The subjects without which a build is undecided, and for which the hunt had no time."""
     compared = {one["subject"]: one["differ"] for one in state.oracle}
     if name == UNCHANGED:

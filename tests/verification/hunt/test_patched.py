@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.lab.hunt.state import FINDING, Cause, State
+from highwater.lab.hunt.state import FINDING, FailureCause, HuntState
 from sim.errors import InputError
 from sim.protocol.rules import RULES
 from tests.verification.hunt import patched
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def state(*compared: tuple[int, list[str]]) -> State:
+def state(*compared: tuple[int, list[str]]) -> HuntState:
     """A hunt's state: of the first subjects, how many cases differ, and which rule values explain them."""
     classes = list(CLASSES.values())
     oracle = [
         {"subject": classes[at], "cases": 9, "differ": differ, "explained": explained, "problem": ""}
         for at, (differ, explained) in enumerate(compared)
     ]
-    return State({}, oracle=oracle)
+    return HuntState({}, oracle=oracle)
 
 
 def test_patches_name_rule_values_that_repair_a_finding() -> None:
@@ -67,7 +67,7 @@ def test_released_jars_do_not_differ() -> None:
 def test_a_finding_that_a_build_repairs_must_not_be_found() -> None:
     rule = PATCHES["marks-replaced"].rule
     found = state((0, []), (2, [rule]))
-    found.causes["one"] = Cause("reassignment-stuck", FINDING, "", 1, 1, "reassignments", 5, 100)
+    found.causes["one"] = FailureCause("reassignment-stuck", FINDING, "", 1, 1, "reassignments", 5, 100)
     assert problems("marks-replaced", 1, found) == ["it finds reassignment-stuck, which the build repairs"]
     found.causes["one"].control = "elr-repaired"
     assert problems("marks-replaced", 1, found) == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from highwater.cli.main import main
-from scenarios.sweep.store import Runs, Store
+from scenarios.sweep.store import Store, StoredRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def test_replay_checks_the_digest_of_a_run_with_a_blow(
 
 
 def test_the_replay_line_of_a_row_repeats_it(highwater: Callable[..., Call], output: Path, tmp_path: Path) -> None:
-    rows = Store(output).choose(runs=Runs.BLOWS).rows(["blow", "replay"])
+    rows = Store(output).choose(runs=StoredRuns.BLOWS).rows(["blow", "replay"])
     line = rows["replay"][rows["blow"].index(BLOW)]
     program, *words = line.split()
     assert program == "highwater"

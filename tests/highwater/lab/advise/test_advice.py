@@ -9,13 +9,13 @@ import pytest
 
 from highwater.cli.cluster import ignored
 from highwater.lab.advise.answers import Answers, complete
-from highwater.lab.advise.experiment import ELR, PRESENT, Cell, Change, Outcome, design, waves
+from highwater.lab.advise.experiment import ELR, PRESENT, Change, ExperimentCell, ExperimentOutcome, design, waves
 from highwater.lab.advise.findings import Loss, advised, findings, price, recommendations, rows, shortest_loss, unsaving
 from highwater.lab.advise.incidents import exposure
 from highwater.lab.advise.rates import find as find_rates
 from scenarios.campaign.runner import LocalRunner
 from scenarios.format.schema import read
-from scenarios.properties.cluster import Cluster
+from scenarios.properties.cluster import ClusterSettings
 from scenarios.properties.releases import find
 from scenarios.single import recording
 from scenarios.single.run import run
@@ -33,16 +33,18 @@ FEATURE = "with the feature eligible.leader.replicas.version=1, which an upgrade
 RACKS = complete({"together": "rack"})
 
 
-def outcome(lost: dict[tuple[str, str], list[bool]], settings: dict[str, object] | None = None) -> Outcome:
+def outcome(lost: dict[tuple[str, str], list[bool]], settings: dict[str, object] | None = None) -> ExperimentOutcome:
     """Made-up runs; cells that are not given lose nothing."""
     experiment = design(RACKS, {"min.insync.replicas": 2, **(settings or {})}, find("3.9"))  # type: ignore[dict-item]
     size = len(next(iter(lost.values())))
     cells = {
-        (change.name, mode.name): Cell(lost.get((change.name, mode.name), [False] * size), window_ms=1, acked=1)
+        (change.name, mode.name): ExperimentCell(
+            lost.get((change.name, mode.name), [False] * size), window_ms=1, acked=1
+        )
         for change in experiment.changes
         for mode in experiment.modes
     }
-    return Outcome(experiment, size, cells, [])
+    return ExperimentOutcome(experiment, size, cells, [])
 
 
 def test_each_change_is_of_one_setting_that_kafka_accepts() -> None:
@@ -329,7 +331,7 @@ def test_what_has_no_effect_is_told(highwater: Callable[..., Call], tmp_path: Pa
 def test_at_most_ten_keys_without_effect_are_named(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("broker.id=1\n" + "".join(f"un.known{'x' * size}.key=1\n" for size in range(12)) + "listners=x\n")
-    lines = ignored(Cluster.of([file], None))
+    lines = ignored(ClusterSettings.of([file], None))
     assert "listners, which is not used: no release has it; did you mean listeners?" in lines[0]
     assert (len(lines), lines[-1]) == (11, f"and 3 more: highwater settings {file}")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from highwater.lab.advise.experiment import Change, Outcome
+    from highwater.lab.advise.experiment import Change, ExperimentOutcome
     from sim.protocol.modes import Mode
     from tests.conftest import Call
 
@@ -168,7 +168,7 @@ def test_losses_a_year_are_told_for_each_advised_change(
 ) -> None:
     """With a single seed no change is shown to help, so this one is said to."""
 
-    def flushed(outcome: Outcome) -> list[tuple[findings.Finding, Change, Mode]]:
+    def flushed(outcome: ExperimentOutcome) -> list[tuple[findings.ChangeEffect, Change, Mode]]:
         experiment = outcome.experiment
         change = next(one for one in experiment.changes if one.settings.get("log.flush.interval.messages") == 1)
         mode = experiment.modes[0]

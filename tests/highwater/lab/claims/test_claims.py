@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.lab.claims.claims import BROKEN, HELD, UNTESTED, Claim, Evidence, claims, judge, named
+from highwater.lab.claims.claims import BROKEN, HELD, UNTESTED, Evidence, KafkaClaim, claims, judge, named
 from scenarios.campaign.runner import LocalRunner
 from scenarios.format.catalogue import load
 from scenarios.format.findings import all_findings
@@ -21,7 +21,7 @@ def test_there_are_thirty_claims_with_a_source_each() -> None:
 
 
 @pytest.mark.parametrize("claim", claims(), ids=NAMES)
-def test_a_claim_names_what_would_contradict_it(claim: Claim) -> None:
+def test_a_claim_names_what_would_contradict_it(claim: KafkaClaim) -> None:
     assert claim.verdict in (BROKEN, HELD, UNTESTED)
     assert bool(claim.evidence) == (claim.verdict != UNTESTED)
     assert bool(claim.why) == (claim.verdict != HELD)
@@ -56,11 +56,11 @@ def test_runs_say_what_is_recorded() -> None:
 
 
 def test_a_run_that_contradicts_a_claim_is_told() -> None:
-    held = Claim("x", "s", "s", "m", HELD, (Evidence("canary", "hw", ("committed-loss",)),))
+    held = KafkaClaim("x", "s", "s", "m", HELD, (Evidence("canary", "hw", ("committed-loss",)),))
     (found,) = judge([held], range(1), LocalRunner())
     assert (found.verdict, found.expected, found.broken_in) == (BROKEN, False, 1)
     assert found.seeds == [("canary", "hw", 0, ("committed-loss",))]
-    other = Claim("x", "s", "s", "m", HELD, (Evidence("canary", "kip101", ("committed-loss",)),))
+    other = KafkaClaim("x", "s", "s", "m", HELD, (Evidence("canary", "kip101", ("committed-loss",)),))
     (kept,) = judge([other], range(1), LocalRunner())
     assert (kept.verdict, kept.runs, kept.seeds) == (HELD, 1, [])
 
@@ -69,7 +69,8 @@ def test_losses_outside_the_promise_count_where_a_claim_says_so() -> None:
     anywhere = Evidence("fsync-demo", "elr-4.3", ("committed-loss",), promised=False)
     inside = Evidence("fsync-demo", "elr-4.3", ("committed-loss",))
     found = [
-        next(judge([Claim("x", "s", "s", "m", HELD, (test,))], range(1), LocalRunner())) for test in (anywhere, inside)
+        next(judge([KafkaClaim("x", "s", "s", "m", HELD, (test,))], range(1), LocalRunner()))
+        for test in (anywhere, inside)
     ]
     assert [judgement.verdict for judgement in found] == [BROKEN, HELD]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from highwater.lab.claims import claims as module
-from highwater.lab.claims.claims import HELD, Claim, Evidence, claims
+from highwater.lab.claims.claims import HELD, Evidence, KafkaClaim, claims
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,9 @@ def test_one_is_told_with_the_command_that_shows_it(highwater: Callable[..., Cal
 def test_runs_that_differ_from_the_record_exit_with_1(
     highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Claim("x", "a sentence", "a source", "a meaning", HELD, (Evidence("canary", "hw", ("committed-loss",)),))
+    held = KafkaClaim(
+        "x", "a sentence", "a source", "a meaning", HELD, (Evidence("canary", "hw", ("committed-loss",)),)
+    )
     monkeypatch.setattr(module, "named", lambda _: [held])
     call = highwater("claims", "--seeds", "0..1", "--json")
     assert call.code == 1

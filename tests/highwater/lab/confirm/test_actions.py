@@ -11,15 +11,15 @@ import pytest
 from highwater.lab.confirm import actions
 from highwater.lab.confirm.observer import SEEN
 from highwater.lab.confirm.producer import REQUEST, RESPONSE
-from highwater.lab.confirm.release import Release
+from highwater.lab.confirm.release import InstalledRelease
 from scenarios.format.catalogue import load, names
 from scenarios.format.scenario import Pattern, ScriptLine
 from scenarios.single.script import HOLDS
 from sim.history.steps import STEPS
 from sim.protocol.kraft.metadata import ELR_FEATURE
 
-NEWEST = Release("4.3.1", ())
-OLD = Release("0.10.2.2", ())
+NEWEST = InstalledRelease("4.3.1", ())
+OLD = InstalledRelease("0.10.2.2", ())
 
 
 def test_steps_that_can_be_seen_are_steps() -> None:
@@ -50,7 +50,7 @@ def test_what_is_missing_is_said_with_the_reason() -> None:
         ScriptLine("hold-messages", params={"broker": 1, "message": "ProduceRequest"}),
         ScriptLine("hold-messages", params={"broker": 1, "message": "FetchRequest"}),
     ]
-    assert actions.missing(scenario, lines, Release("0.10.2.2", ())) == [
+    assert actions.missing(scenario, lines, InstalledRelease("0.10.2.2", ())) == [
         "do = 'lossy' has no counterpart",
         "do = 'set-config' has no counterpart in 0.10.2.2: brokers take it from 0.11 on",
         "when.step = 'maximal-isr' cannot be seen on real brokers",

@@ -11,7 +11,7 @@ import pytest
 
 from highwater.lab.confirm.cluster import KafkaCluster, KafkaNode
 from highwater.lab.confirm.files import Disk
-from highwater.lab.confirm.release import Release
+from highwater.lab.confirm.release import InstalledRelease
 from scenarios.own_files import Workspace
 from sim.config import resolve
 from tests.places import FIXTURES
@@ -35,7 +35,7 @@ HW, LAG = "replica.high.watermark.checkpoint.interval.ms", "replica.lag.time.max
 def test_where_hw_files_decide_none_is_written_while_a_process_starts(
     release: str, key: str, pace: int, ms: int
 ) -> None:
-    cluster: Any = SimpleNamespace(release=Release(release, ()), paced_ms=lambda value: value // pace)
+    cluster: Any = SimpleNamespace(release=InstalledRelease(release, ()), paced_ms=lambda value: value // pace)
     assert KafkaCluster._time_ms(cluster, resolve({}, {"replica.lag.time.max.ms": 10_000}), key) == ms
 
 
@@ -53,7 +53,7 @@ def cluster_of_two_directories(folder: Path) -> tuple[Any, KafkaNode]:
     """A cluster of broker 1, whose partition is in the second of its two log directories."""
     node = KafkaNode(1, folder, 0, directories=2)
     cluster: Any = KafkaCluster.__new__(KafkaCluster)
-    cluster.brokers, cluster.release, cluster.cluster_id = {1: node}, Release("4.3.1", ()), "id"
+    cluster.brokers, cluster.release, cluster.cluster_id = {1: node}, InstalledRelease("4.3.1", ()), "id"
     cluster._work = Workspace(folder)
     cluster.config, cluster._broker_config, cluster._pace, cluster.loading_s = resolve({}, {}), {}, 1, 0.0
     cluster.format(node)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from highwater.lab.confirm import actions
-from highwater.lab.confirm.release import Release, mode_of
+from highwater.lab.confirm.release import InstalledRelease, mode_of
 from highwater.lab.kafka import releases
 from highwater.lab.tickets.story import CONFIRMED
 from scenarios.format.catalogue import load, names
@@ -36,7 +36,7 @@ def test_every_scripted_scenario_is_acted_out_or_has_a_reason() -> None:
 def test_an_entry_can_be_acted_out(entry: Entry) -> None:
     assert entry.release in releases.releases()
     scenario = load(entry.scenario)
-    release = Release(entry.release, ())
+    release = InstalledRelease(entry.release, ())
     mode, _ = mode_of(release)
     assert mode.name in scenario.expect, f"the scenario does not say what to expect of {mode.name}, the nearest mode"
     rules = RulesInForce(mode.rules, {})

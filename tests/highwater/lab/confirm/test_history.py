@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from highwater.lab.confirm.history import MetadataHistory, PartitionSnapshot, ZooKeeperHistory
+from highwater.lab.confirm.history import MetadataLogReads, PartitionSnapshot, ZooKeeperHistory
 from tests.places import FIXTURES
 
 pytest.importorskip("kafka")
@@ -115,7 +115,7 @@ def test_zookeeper_is_read_on_where_the_last_look_ended(tmp_path: Path) -> None:
 
 def test_kraft_tells_every_change_of_isr_and_elr(tmp_path: Path, schemas: list[Path]) -> None:
     shutil.copy(BROKERS / "metadata-4.1.0.log", tmp_path / "00000000000000000000.log")
-    history = MetadataHistory(tmp_path, "partition", schemas)
+    history = MetadataLogReads(tmp_path, "partition", schemas)
     steps = history.poll()
     told = [(state.leader, state.leader_epoch, state.isr, state.elr, state.last_known_elr) for state in history.states]
     assert told == [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from highwater.lab.confirm import release
-from highwater.lab.confirm.release import Release
+from highwater.lab.confirm.release import InstalledRelease
 from highwater.lab.kafka import releases
 from sim.errors import InputError
 from sim.protocol.modes import SINCE_4_1_1
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def test_every_pinned_release_has_a_mode() -> None:
-    told = {name: release.mode_of(Release(name, ())) for name in releases.releases()}
+    told = {name: release.mode_of(InstalledRelease(name, ())) for name in releases.releases()}
     assert {name: mode.name for name, (mode, exact) in told.items() if exact} == {
         "0.10.2.2": "hw",
         "1.1.1": "kip101",
@@ -37,18 +37,18 @@ def test_every_pinned_release_has_a_mode() -> None:
 
 
 def test_a_release_before_all_modes_has_the_oldest() -> None:
-    mode, exact = release.mode_of(Release("0.9.0", ()))
+    mode, exact = release.mode_of(InstalledRelease("0.9.0", ()))
     assert (mode.name, exact) == ("hw", False)
 
 
 @pytest.mark.parametrize(("name", "kraft"), [("2.6.0", False), ("3.9.0", True), ("4.4.0-SNAPSHOT", True)])
 def test_the_control_plane(name: str, kraft: bool) -> None:
-    assert Release(name, ()).kraft == kraft
+    assert InstalledRelease(name, ()).kraft == kraft
 
 
 @pytest.mark.parametrize(("name", "to_hw"), [("0.10.2.2", True), ("0.11.0.0", False), ("1.1.1", False)])
 def test_the_releases_that_truncate_to_their_hw_files(name: str, to_hw: bool) -> None:
-    assert Release(name, ()).truncates_to_hw == to_hw
+    assert InstalledRelease(name, ()).truncates_to_hw == to_hw
 
 
 def libraries(folder: Path, version: str = "4.5.0-SNAPSHOT") -> Path:
@@ -91,4 +91,4 @@ def test_a_folder_without_kafka(tmp_path: Path, build: object, told: str) -> Non
     [("4.1.0", {}), ("4.1.2", SINCE_4_1_1), ("4.2.2", SINCE_4_1_1), ("4.3.1", {}), ("3.9.0", {})],
 )
 def test_rules_of_a_release_that_has_no_mode_of_its_own(name: str, values: dict[str, str]) -> None:
-    assert release.other_values(Release(name, ())) == values
+    assert release.other_values(InstalledRelease(name, ())) == values

@@ -18,7 +18,7 @@ from highwater.lab.confirm.proxy import ProxyLink
 from highwater.lab.confirm.real_run import RealRun
 from highwater.lab.confirm.script_runner import Actor, NotBroughtError, size_of
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
-from scenarios.single.script import RulesInForce, Story
+from scenarios.single.script import RulesInForce, StoryMatcher
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def come_to(
     actor.batches = {"m1": 0}
     sends = [Send("m1", 0, 1, -1, offset=0 if acked else None)]
     actor.clients = SimpleNamespace(sends=sends)
-    actor.story = Story((StoryLine(TRUNCATES),), RulesInForce(MODES["hw"].rules, {}), actor.batches)
+    actor.story = StoryMatcher((StoryLine(TRUNCATES),), RulesInForce(MODES["hw"].rules, {}), actor.batches)
     actor.observer = SimpleNamespace(steps=[{"t": 1, "broker": 1, **step} for step in steps or []])
     for step in actor.observer.steps:
         actor.story.observe(step)

@@ -10,7 +10,7 @@ from highwater.lab.confirm import comparison
 from highwater.lab.confirm.cluster import longer_ms
 from highwater.lab.confirm.milestones import Disks
 from highwater.lab.confirm.real_run import RealRun
-from highwater.lab.confirm.release import Release
+from highwater.lab.confirm.release import InstalledRelease
 from highwater.lab.confirm.request import Confirmation, ConfirmRequest, as_late
 from scenarios.format.scenario import Pattern, Scenario, ScriptLine
 from scenarios.format.schema import read
@@ -66,7 +66,7 @@ def told(acted: RealRun, pace: int, scenario: Scenario = SCENARIO) -> str:
     asked = ConfirmRequest("cut-off.toml", "3.9.0", pace=pace)
     result = run(scenario, MODE, 0, trace=True)
     found = Confirmation(
-        asked, scenario, Release("3.9.0", ()), MODE, {}, force, lines, [], result, Disks(), lambda _: None
+        asked, scenario, InstalledRelease("3.9.0", ()), MODE, {}, force, lines, [], result, Disks(), lambda _: None
     )
     rows = comparison.compare(result, acted, lines, elr=False, epochs=True)
     assert not all(row.agrees for row in rows)

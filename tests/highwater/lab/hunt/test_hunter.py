@@ -17,10 +17,10 @@ import pytest
 from highwater.lab.hunt import acting, hunter, page
 from highwater.lab.hunt import state as states
 from highwater.lab.hunt.arms import arms, next_arm
-from highwater.lab.hunt.examining import FirstLook, Shrunk
-from highwater.lab.hunt.hunter import Clock, Hunt, Swept
+from highwater.lab.hunt.examining import FirstLook, ShrunkFailure
+from highwater.lab.hunt.hunter import ArmResults, Clock, Hunt
 from highwater.lab.hunt.request import HuntRequest
-from highwater.lab.hunt.state import FINDING, ArmState, Cause, State
+from highwater.lab.hunt.state import FINDING, ArmState, FailureCause, HuntState
 from highwater.lab.zoo.findings import known
 from reports.evidence import triage
 from sim.errors import StorageError
@@ -61,11 +61,11 @@ def number(*words: object) -> int:
     return int.from_bytes(blake2b(repr(words).encode(), digest_size=4).digest())
 
 
-def drawn_sweep(arm: Arm, first: int, count: int) -> Swept:
+def drawn_sweep(arm: Arm, first: int, count: int) -> ArmResults:
     """Every seventh seed fails; of control arms none does."""
     seeds = range(first, first + count)
     hits = [(seed, "committed-loss") for seed in seeds if number(arm.name, seed) % 7 == 0 and not arm.control]
-    return Swept(count, 1_000 * count, len(hits), 0, 0, hits, [])
+    return ArmResults(count, 1_000 * count, len(hits), 0, 0, hits, [])
 
 
 def drawn_look(arm: Arm, seed: int, kind: str, _known: object) -> FirstLook:
@@ -73,12 +73,12 @@ def drawn_look(arm: Arm, seed: int, kind: str, _known: object) -> FirstLook:
     return FirstLook("stale-log-start" if cause > 20 else "", f"{kind} {cause}")
 
 
-def drawn_shrink(_arm: Arm, _seed: int, kind: str, first: FirstLook, _known: object, *, acts: bool) -> Shrunk:
+def drawn_shrink(_arm: Arm, _seed: int, kind: str, first: FirstLook, _known: object, *, acts: bool) -> ShrunkFailure:
     name = first.known or first.looks.partition(" ")[2]
     known_as = FINDING if first.known else ""
     script = 'description = """\nShrunk from a run of chaos, seed 1.\n"""\n' * acts
     story = ("0 s: it dies",)
-    return Shrunk(f"{kind} {name}", name, known_as, ("a=b",), (), ("kill",), story, "run", PLAN, script)
+    return ShrunkFailure(f"{kind} {name}", name, known_as, ("a=b",), (), ("kill",), story, "run", PLAN, script)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def hunt(folder: Path, *, lacks: str = "no Java", **more: Any) -> Hunt:
     return Hunt(folder, state, lambda _: ARMS, known(), "4.4.0", lacks, clock=Steady(), page=page.write, **more)
 
 
-def steps(folder: Path, most: int, **more: Any) -> State:
+def steps(folder: Path, most: int, **more: Any) -> HuntState:
     """Go on until so many steps are done in the whole hunt."""
     with states.alone(folder):
         one = hunt(folder, **more)
@@ -107,7 +107,7 @@ def steps(folder: Path, most: int, **more: Any) -> State:
         return one.state
 
 
-def timeless(state: State) -> dict[str, Any]:
+def timeless(state: HuntState) -> dict[str, Any]:
     told = state.to_json()
     del told["times"]
     return told
@@ -203,7 +203,7 @@ def test_the_clock_ends_a_hunt_and_the_same_command_goes_on(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("stubbed")
 def test_an_interrupted_step_is_not_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> Swept:
+    def interrupted(*_: object) -> ArmResults:
         raise KeyboardInterrupt
 
     before = steps(tmp_path, 5)
@@ -217,7 +217,7 @@ def test_an_interrupted_step_is_not_on_the_page(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.usefixtures("stubbed")
 def test_a_hunt_goes_on_after_its_first_step_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> Swept:
+    def interrupted(*_: object) -> ArmResults:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, states.alone(tmp_path):
@@ -282,7 +282,7 @@ def test_rules_that_explain_most_classes_are_hunted_with() -> None:
         differs("reassignment_completes=min-isr", differ=0),
         differs(),
     ]
-    assert hunter.changed_rules(State(ABOUT, oracle=oracle)) == {"elr_outside_assignment": "dropped"}
+    assert hunter.changed_rules(HuntState(ABOUT, oracle=oracle)) == {"elr_outside_assignment": "dropped"}
 
 
 @pytest.mark.usefixtures("stubbed")
@@ -355,7 +355,7 @@ def test_what_brokers_were_not_brought_to_comes_last(tmp_path: Path) -> None:
 
 
 def test_control_arms_get_their_share() -> None:
-    state = State(ABOUT)
+    state = HuntState(ABOUT)
     for _ in range(400):
         arm = next_arm(ARMS, state)
         state.arms.setdefault(arm.name, ArmState(0)).events += 1_000
@@ -365,9 +365,9 @@ def test_control_arms_get_their_share() -> None:
 
 
 def test_an_arm_that_finds_rare_causes_is_run_more() -> None:
-    state = State(ABOUT)
+    state = HuntState(ABOUT)
     rare = "operations/elr-4.3"
-    state.causes = {str(place): Cause("", "", "", 1, 1, rare, 0, 0) for place in range(3)}
+    state.causes = {str(place): FailureCause("", "", "", 1, 1, rare, 0, 0) for place in range(3)}
     for _ in range(1_000):
         state.arms.setdefault(next_arm(ARMS, state).name, ArmState(0)).events += 1_000
     assert state.arms[rare].events > 2 * state.arms["reassignments/elr-4.3"].events > 0

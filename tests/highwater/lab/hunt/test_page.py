@@ -9,7 +9,7 @@ import pytest
 from highwater.lab.hunt import page
 from highwater.lab.hunt import state as states
 from highwater.lab.hunt.hunter import Hunt
-from highwater.lab.hunt.state import ArmState, Cause, State, Written
+from highwater.lab.hunt.state import ArmState, FailureCause, HuntState, Written
 from highwater.lab.zoo.findings import known
 from tests.highwater.lab.hunt.test_hunter import ABOUT, ARMS
 
@@ -21,10 +21,10 @@ ARM = "operations/elr-4.3"
 
 def written(folder: Path, cpu_s: float = 7_200.0, kind: str = "committed-loss", end: str = "", **more: Any) -> str:
     """The Markdown of a hunt that found a known cause, a new one, and one in a control arm."""
-    state = State(ABOUT, arms={ARM: ArmState(100, 100, 5_000, 3)}, times={"cpu": cpu_s, "wall": 9_000.0})
-    state.causes["a"] = Cause("reassignment-stuck", "finding", "", 40, 6, ARM, 3, 100, {ARM: 40})
-    state.causes["b"] = Cause("loss, cured by x=y", "", "", 1, 1, ARM, 4, 200, {ARM: 1}, 1)
-    state.causes["c"] = Cause("divergence", "", "(elr-repaired)", 1, 1, "operations/elr-repaired", 4, 300, {}, 2)
+    state = HuntState(ABOUT, arms={ARM: ArmState(100, 100, 5_000, 3)}, times={"cpu": cpu_s, "wall": 9_000.0})
+    state.causes["a"] = FailureCause("reassignment-stuck", "finding", "", 40, 6, ARM, 3, 100, {ARM: 40})
+    state.causes["b"] = FailureCause("loss, cured by x=y", "", "", 1, 1, ARM, 4, 200, {ARM: 1}, 1)
+    state.causes["c"] = FailureCause("divergence", "", "(elr-repaired)", 1, 1, "operations/elr-repaired", 4, 300, {}, 2)
     told = ["1 s: <m1> is lost", *([end] if end else [])]
     state.written[1] = Written("b", kind, ["x=y"], told, ["kill"], "highwater replay b", script=True, folder="1")
     state.written[2] = Written("c", "divergence", [], [], [], "highwater replay c", script=False, folder="2")

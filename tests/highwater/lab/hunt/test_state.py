@@ -12,7 +12,7 @@ from highwater.lab.hunt import page
 from highwater.lab.hunt import state as states
 from highwater.lab.hunt.arms import Arm
 from highwater.lab.hunt.hunter import Hunt
-from highwater.lab.hunt.state import ArmState, Cause, State, Written
+from highwater.lab.hunt.state import ArmState, FailureCause, HuntState, Written
 from scenarios.format.catalogue import load
 from sim.errors import InputError, StorageError, UnavailableError
 from sim.protocol.modes import MODES
@@ -27,9 +27,9 @@ ARM = Arm("power/hw", load("power"), MODES["hw"])
 PLAN = '{"schema_version": 1, "scenario": {}}'
 
 
-def full() -> State:
-    state = State(ABOUT, arms={"power/hw": ArmState(107, 100)})
-    state.causes["loss: x"] = Cause("x", "", "", 2, 1, "power/hw", 9, 100, {"power/hw": 2}, 1)
+def full() -> HuntState:
+    state = HuntState(ABOUT, arms={"power/hw": ArmState(107, 100)})
+    state.causes["loss: x"] = FailureCause("x", "", "", 2, 1, "power/hw", 9, 100, {"power/hw": 2}, 1)
     state.written[1] = Written("loss: x", "committed-loss", ["a=b"], ["1 s: it dies"], ["kill"], "highwater", True, "1")
     state.provisional["loss: x"] = [2, "loss: x", {}]
     state.pending.append({"arm": "power/hw", "seed": 8, "kind": "divergence", "looks": "", "known": ""})
@@ -43,7 +43,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_gets_a_new_hunt(tmp_path: Path) -> None:
-    assert states.load(tmp_path / "new" / "hunt", ABOUT) == State(ABOUT)
+    assert states.load(tmp_path / "new" / "hunt", ABOUT) == HuntState(ABOUT)
 
 
 def test_a_folder_of_other_results_is_refused(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_full_disk_keeps_the_state_before(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(StorageError, match="No space left"):
-        states.save(tmp_path, State(ABOUT))
+        states.save(tmp_path, HuntState(ABOUT))
     assert states.load(tmp_path, ABOUT) == full()
     assert [path.name for path in tmp_path.iterdir()] == [states.STATE]
 

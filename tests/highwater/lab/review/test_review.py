@@ -12,8 +12,8 @@ import pytest
 from highwater.lab.review import page
 from highwater.lab.review import review as reviewing
 from highwater.lab.review.conformance import Conformance
-from highwater.lab.review.pace import FEWEST, Pace, Run
-from highwater.lab.review.result import HARMLESS, LOSES, OFTENER, WAITS, Counts, StoryEnd
+from highwater.lab.review.pace import FEWEST, Pace, PacedRun
+from highwater.lab.review.result import HARMLESS, LOSES, OFTENER, WAITS, SeedCounts, StoryEnd
 from highwater.lab.review.review import DOWNGRADE, UPGRADE, review
 from reports.document.blocks import Commands, Table
 from reports.document.markdown import to_markdown
@@ -165,30 +165,33 @@ def test_the_command_writes_both_pages(highwater: Callable[..., Call], tmp_path:
 @pytest.mark.parametrize(
     ("counts", "sure"),
     [
-        (Counts(0, 0, 1, (0, 20, 24)), True),
-        (Counts(0, 0, 1, (3, 4, 24)), False),
-        (Counts(0, 0, 9), True),
-        (Counts(5, 1, 9), False),
-        (Counts(5, 0, 9), True),
-        (Counts(5, 9, 0), False),
+        (SeedCounts(0, 0, 1, (0, 20, 24)), True),
+        (SeedCounts(0, 0, 1, (3, 4, 24)), False),
+        (SeedCounts(0, 0, 9), True),
+        (SeedCounts(5, 1, 9), False),
+        (SeedCounts(5, 0, 9), True),
+        (SeedCounts(5, 9, 0), False),
     ],
 )
-def test_what_only_the_mode_shows_may_be_chance(counts: Counts, *, sure: bool) -> None:
+def test_what_only_the_mode_shows_may_be_chance(counts: SeedCounts, *, sure: bool) -> None:
     assert counts.is_sure == sure
 
 
 @pytest.mark.parametrize(
     ("counts", "new"),
     [
-        (Counts(89, 2, 18), True),
-        (Counts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 18)), False),
-        (Counts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 12)), False),  # 6 more than 2 are chance.
-        (Counts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 1)), True),
-        (Counts(0, 0, 9), True),
-        (Counts(5, 9, 0), False),
+        (SeedCounts(89, 2, 18), True),
+        (SeedCounts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 18)), False),
+        (
+            SeedCounts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 12)),
+            False,
+        ),  # 6 more than 2 are chance.
+        (SeedCounts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 1)), True),
+        (SeedCounts(0, 0, 9), True),
+        (SeedCounts(5, 9, 0), False),
     ],
 )
-def test_a_cause_that_the_base_has_is_not_new(counts: Counts, *, new: bool) -> None:
+def test_a_cause_that_the_base_has_is_not_new(counts: SeedCounts, *, new: bool) -> None:
     assert counts.is_new == new
 
 
@@ -204,7 +207,7 @@ def test_the_cause_is_one_that_a_rule_prevents_in_the_base(monkeypatch: pytest.M
 
     monkeypatch.setattr(reviewing, "run_row", row)
     rows = object.__new__(reviewing._Rows)
-    rows._one = Run(catalogue.load("reassignments"), (base, mine))
+    rows._one = PacedRun(catalogue.load("reassignments"), (base, mine))
     rows._differing = {"reassignment_completes"}
     asked = sum(1 << VALUES.index(pair) for pair in (repair, other, ("reassignment_completes", "min-isr")))
     rows._decided = dict.fromkeys(range(10), asked)
@@ -215,7 +218,7 @@ def test_the_cause_is_one_that_a_rule_prevents_in_the_base(monkeypatch: pytest.M
 
 def test_a_review_tells_what_the_base_does_as_well(losing: Review) -> None:
     (power,) = losing.swept
-    known = Counts(89, 2, 18, known=("elr_outside_assignment=dropped", 18))
+    known = SeedCounts(89, 2, 18, known=("elr_outside_assignment=dropped", 18))
     found = replace(losing, stories=[], moved=[], swept=[replace(power, inside={"no-progress": known})])
     assert (found.verdict, found.is_worse, found.lost) == (OFTENER, True, {})
     said = list(page.answer(found))
@@ -225,7 +228,7 @@ def test_a_review_tells_what_the_base_does_as_well(losing: Review) -> None:
 
 def test_no_commands_stand_where_only_the_base_violates(losing: Review) -> None:
     (power,) = losing.swept
-    found = replace(losing, stories=[], swept=[replace(power, inside={"no-progress": Counts(20, 2, 0)})])
+    found = replace(losing, stories=[], swept=[replace(power, inside={"no-progress": SeedCounts(20, 2, 0)})])
     blocks = list(page.blocks(found))
     assert any(
         isinstance(block, Table) and block.rows == [("power", "no-progress", SEEDS, 20, 2, 0)] for block in blocks
@@ -235,8 +238,8 @@ def test_no_commands_stand_where_only_the_base_violates(losing: Review) -> None:
 
 def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review) -> None:
     (power,) = losing.swept
-    calm = replace(power, inside={}, pair=replace(power.pair, availability=()), claim=Counts())
-    waiting = replace(losing, stories=[], moved=[], swept=[replace(calm, stalled=Counts(only_mode=7))])
+    calm = replace(power, inside={}, pair=replace(power.pair, availability=()), claim=SeedCounts())
+    waiting = replace(losing, stories=[], moved=[], swept=[replace(calm, stalled=SeedCounts(only_mode=7))])
     assert (waiting.verdict, waiting.is_worse) == (WAITS, False)
     said = list(page.answer(waiting))
     assert said[0].endswith(
@@ -244,7 +247,7 @@ def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review)
     )
     assert said[-3].endswith("the partition ends without a leader until an operator acts: on 7 seeds.")
     assert said[-2] == "No measure of availability before the end differs beyond chance."
-    harmless = replace(waiting, swept=[replace(calm, stalled=Counts(only_mode=1, only_base=1))])
+    harmless = replace(waiting, swept=[replace(calm, stalled=SeedCounts(only_mode=1, only_base=1))])
     assert harmless.verdict == HARMLESS
     assert "No measure of availability differs beyond chance." in page.answer(harmless)
 
@@ -297,7 +300,7 @@ def test_the_time_is_spent_where_the_rules_have_an_effect() -> None:
     now = [0.0]
     pace = Pace(1_000.0, 2, lambda: now[0])
     kip320 = MODES["kip320"]
-    runs = [Run(catalogue.load("power"), (kip320, kip320), 0.1, touched) for touched in (0.0, 0.5, 0.5, 0.0)]
+    runs = [PacedRun(catalogue.load("power"), (kip320, kip320), 0.1, touched) for touched in (0.0, 0.5, 0.5, 0.0)]
     ahead, numbers = pace.in_order(runs), []
     assert ahead[0].touched == 0
     while ahead:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from highwater.lab.zoo.hunt import NOT_FOUND, Hunt, Summary, caused, hunt, ranges, replay, same_plan
+from highwater.lab.zoo.hunt import NOT_FOUND, TargetHunt, TargetSummary, caused, hunt, ranges, replay, same_plan
 from highwater.lab.zoo.targets import repaired, target
 from scenarios.format.blow import parse
 from scenarios.single.run import run_row
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from highwater.lab.zoo.targets import Target
 
 
-def hunted(tried: int, seed: int = NOT_FOUND, name: str = "join-below-hw") -> Hunt:
-    return Hunt(target(name), False, 0, tried, tried / 100, tried, 3, 0, seed, ("committed-loss",))
+def hunted(tried: int, seed: int = NOT_FOUND, name: str = "join-below-hw") -> TargetHunt:
+    return TargetHunt(target(name), False, 0, tried, tried / 100, tried, 3, 0, seed, ("committed-loss",))
 
 
 def in_scenario(name: str, scenario: str) -> Target:
@@ -26,30 +26,32 @@ def test_ranges_are_disjoint_and_equally_long() -> None:
 
 
 def test_ranges_without_a_find_count_as_the_longest() -> None:
-    summary = Summary([hunted(500), hunted(40, 39), hunted(90, 89)])
+    summary = TargetSummary([hunted(500), hunted(40, 39), hunted(90, 89)])
     assert (summary.found, summary.seeds, summary.seconds) == (2, 90, 0.9)
     assert summary.within_budget is True
-    assert Summary([hunted(500), hunted(40, 39)]).seeds is None
+    assert TargetSummary([hunted(500), hunted(40, 39)]).seeds is None
 
 
 def test_a_budget_is_missed_only_when_it_is_used_up() -> None:
-    assert Summary([hunted(500)]).within_budget is None
-    assert Summary([hunted(10_000)]).within_budget is False
-    assert Summary([hunted(10_001, 10_000)]).within_budget is False
+    assert TargetSummary([hunted(500)]).within_budget is None
+    assert TargetSummary([hunted(10_000)]).within_budget is False
+    assert TargetSummary([hunted(10_001, 10_000)]).within_budget is False
 
 
 def test_counts_are_those_of_all_ranges() -> None:
-    summary = Summary([hunted(500), hunted(40, 39)])
+    summary = TargetSummary([hunted(500), hunted(40, 39)])
     assert (summary.runs, summary.took, summary.differed, summary.errors) == (540, 540, 6, 0)
     assert summary.first_find == hunted(40, 39)
 
 
 def test_a_mark_is_open_until_it_is_passed() -> None:
     assert hunted(9, 8, "hw-truncation").seconds == 0.09
-    kept = [Summary([hunted(tried, seed, "hw-truncation")]).keeps_mark for tried, seed in ((9, 8), (11, 10), (9, -1))]
+    kept = [
+        TargetSummary([hunted(tried, seed, "hw-truncation")]).keeps_mark for tried, seed in ((9, 8), (11, 10), (9, -1))
+    ]
     assert kept == [True, False, None]
-    assert Summary([hunted(11, NOT_FOUND, "hw-truncation")]).keeps_mark is False
-    assert Summary([hunted(9, 8)]).keeps_mark is None
+    assert TargetSummary([hunted(11, NOT_FOUND, "hw-truncation")]).keeps_mark is False
+    assert TargetSummary([hunted(9, 8)]).keeps_mark is None
 
 
 EPOCH_START: Final = in_scenario("join-below-epoch-start", "windows")
