@@ -325,6 +325,7 @@ def test_a_plugin_that_is_not_pure_is_noticed_by_a_sweep(
     assert call.code in (0, 1, 3), call.err
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("call", ["_exit(0)", "abort()", "execv('/bin/true', ['true'])"])
 def test_a_plugin_does_not_end_the_process(folder: Path, tmp_path: Path, call: str) -> None:
     """Otherwise a sweep would print nothing, and exit with 0."""

@@ -30,6 +30,7 @@ def shaped(name: str, brokers: int, factor: int) -> Scenario:
     return replace(found, brokers=brokers, faults=replace(found.faults, horizon_us=HORIZON_US))
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_shape_runs(name: str) -> None:
     """All shapes, with modes taking turns, and some shapes in all modes."""
@@ -41,6 +42,7 @@ def test_every_shape_runs(name: str) -> None:
         assert row["verdict"] in ("ok", "violation", "stalled")
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("name", DRAWN)
 def test_one_broker_is_struck_and_serves(name: str) -> None:
     struck = acked = 0
@@ -69,6 +71,7 @@ def test_a_file_says_how_many_brokers_there_are(brokers: int) -> None:
         assert [replica.broker for replica in result.replicas] == list(range(1, min(brokers, factor + spare) + 1))
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("name", DRAWN)
 def test_one_replica_of_several_brokers(name: str) -> None:
     for seed, mode in product(range(4), ("kip320-repaired", "elr")):

@@ -378,7 +378,11 @@ def histories() -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "mode"), [("chaos", "hw"), ("chaos", "kip320"), ("sessions", "kraft"), ("elr-chaos", "elr")]
+    ("name", "mode"),
+    [
+        *(pytest.param(*other, marks=pytest.mark.world) for other in (("chaos", "hw"), ("chaos", "kip320"))),
+        *(("sessions", "kraft"), ("elr-chaos", "elr")),
+    ],
 )
 def test_a_run_leaves_nothing_to_the_garbage_collector(name: str, mode: str) -> None:
     """What is in no cycle is freed at once, and its memory used by the next run while the processor still has it."""

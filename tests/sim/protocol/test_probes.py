@@ -302,6 +302,7 @@ def test_transitions_come_first() -> None:
     assert "=" in PROBES[TRANSITIONS].name
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("mode", ["hw", "kip320", "kraft", "elr", "elr-4.3", "elr-recovery", "kraft-repaired"])
 def test_no_run_reaches_what_its_rules_exclude(mode: str) -> None:
     """Otherwise `where` of a probe is too narrow."""

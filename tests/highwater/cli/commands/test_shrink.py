@@ -198,6 +198,7 @@ def test_a_stalled_run_says_what_it_waits_for_and_how_to_do_it_again(
     assert waits[3].startswith("Broker 1 is up, with LEO 29, and lacks 0 of ")
 
 
+@pytest.mark.world
 def test_a_stall_is_shrunk_and_explained(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("explain", "elr-chaos", "--mode", "elr", "--seed", "57", "--output", tmp_path, "--budget", "10m")
     assert call.code == 0

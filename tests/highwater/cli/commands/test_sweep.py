@@ -131,6 +131,7 @@ def test_bad_input(highwater: Callable[..., Call], tmp_path: Path, words: list[s
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.world
 def test_it_says_why_a_sweep_stopped(highwater: Callable[..., Call], tmp_path: Path) -> None:
     words = ["--modes", "hw", "--seeds", "0..3000", "--local", 1, "--output", tmp_path / "out", "--until", "inside=1"]
     call = highwater("sweep", "canary", *words, "--json")

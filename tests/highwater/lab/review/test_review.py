@@ -60,6 +60,7 @@ def losing(tmp_path_factory: pytest.TempPathFactory) -> Review:
         )
 
 
+@pytest.mark.world
 def test_a_mode_that_loses_is_found(losing: Review) -> None:
     assert losing.rules == [("follower_truncation", "leader-epoch-rounds", "high-watermark")]
     assert (losing.verdict, losing.is_worse) == (LOSES, True)
@@ -260,6 +261,7 @@ def test_scripted_losses_whose_steps_do_not_occur_are_told(losing: Review) -> No
     assert any(" lacks a step and ends without, which does not show that " in line for line in said)
 
 
+@pytest.mark.world
 def test_scripts_that_lack_a_step_and_lose_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value that never truncates below the HW: a step of the scripts is missing, and records are lost."""
     monkeypatch.setattr(reviewing, "_fitting", lambda _: map(catalogue.load, SHORT))
