@@ -16,6 +16,7 @@ from highwater.cli.options import Command, json_option
 from reports.document.blocks import Line, Table
 from sim import exit_codes
 from sim.errors import InputError, UserError
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -75,12 +76,16 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
         return code
     for finding in found.findings:
         ui.line(str(finding))
-    if found.missing:
-        ui.line(f"{found.missing:,} runs are missing: repeat the sweep's command, or use --repair")
     if found.at_work:
         ui.line(f"a driver is at work: {found.at_work}")
-    if not found.findings and not found.missing:
-        ui.line(f"{folder.shown} is complete and sound" + (", after repair" if before is not found else ""))
+    if found.findings:
+        ui.line(f"{folder.shown} is damaged: {counted(len(found.findings), 'defect')}")
+    if found.missing:
+        ui.verdict(f"{found.missing:,} runs are missing: repeat the sweep's command, or use --repair", code)
+    elif found.findings:
+        ui.verdict("no run is missing: use --repair", code)
+    else:
+        ui.verdict(f"{folder.shown} is complete and sound" + (", after repair" if before is not found else ""), code)
     return code
 
 
@@ -107,9 +112,9 @@ def _installation(ui: Ui, *, as_json: bool) -> int:
         [
             Table(["what", "version"], versions_found, apart=False),
             Line(f"java: {java}"),
-            Line(f"determinism, {' '.join(map(str, SELF_TEST))}: {_verdict(digests)}"),
         ]
     )
+    ui.verdict(f"determinism, {' '.join(map(str, SELF_TEST))}: {_verdict(digests)}", code)
     return code
 
 

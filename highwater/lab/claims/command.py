@@ -13,6 +13,7 @@ from reports.document.blocks import Heading, Line, Table
 from scenarios import plugged
 from sim import exit_codes
 from sim.config import shown
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +53,12 @@ def command(ui: Ui, /, names: tuple[str, ...], seeds: str | None, as_json: bool,
     for found in differing:
         claim = found.claim
         ui.warn(f"highwater: {claim.name}: recorded as {claim.verdict}, {found.verdict} by these {found.runs} runs")
-    return exit_codes.UNEXPECTED if differing else exit_codes.EXPECTED
+    code = exit_codes.UNEXPECTED if differing else exit_codes.EXPECTED
+    if judged and not as_json:
+        runs = sum(found.runs for found in judged.values())
+        as_recorded = f"{len(judged) - len(differing)} of {counted(len(judged), 'claim')} judged as recorded"
+        ui.verdict(f"{as_recorded}, by {counted(runs, 'run')}", code)
+    return code
 
 
 def _judged(chosen: Sequence[KafkaClaim], seeds: range, place: CampaignPlace) -> dict[str, ClaimJudgement]:

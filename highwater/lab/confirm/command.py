@@ -62,13 +62,12 @@ def _show(ui: Ui, asked: Confirmation, run: Mapping[str, Any], number: int) -> N
         ui.line(f"attempt {place}: {outcome_text(attempt)}")
     words = {exit_codes.EXPECTED: "confirmed", exit_codes.UNEXPECTED: "NOT confirmed"}
     undecided = outcome_text(run) if run["failed"] else "undecided: the brokers did not do the same in each attempt"
-    ui.line(f"{where}: {words.get(run['exit_code'], undecided)}, {run['seconds']['all']} s", style="bold")
-    if not run["rows"]:
-        return
-    ui.line(", ".join(f"{name} {seconds} s" for name, seconds in run["seconds"].items()))
-    cells = [(row["what"], row["simulated"], row["real"], _word(row)) for row in run["rows"]]
-    ui.show([Table(["what", "simulation", f"Kafka {kafka}", ""], cells)])
-    ui.lines(["", *_remarks(run, kafka)])
+    if run["rows"]:
+        cells = [(row["what"], row["simulated"], row["real"], _word(row)) for row in run["rows"]]
+        ui.show([Table(["what", "simulation", f"Kafka {kafka}", ""], cells)])
+        ui.lines(["", *_remarks(run, kafka)])
+        ui.line(", ".join(f"{name} {seconds} s" for name, seconds in run["seconds"].items()))
+    ui.verdict(f"{where}: {words.get(run['exit_code'], undecided)}, {run['seconds']['all']} s", run["exit_code"])
 
 
 def _word(row: Mapping[str, Any]) -> str:
