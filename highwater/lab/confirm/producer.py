@@ -160,7 +160,7 @@ class KafkaProducer:
         self._connections: dict[tuple[int, int], ProducerConnection] = {}
         """Broker and its incarnation -> the connection."""
         self._holds: dict[tuple[str, int], _Hold] = {}
-        self._leader = 0
+        self._leader = self._told_leader = 0
         self._refresh_s = 0.0
         self._answered: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -263,7 +263,9 @@ class KafkaProducer:
         if oldest is not None and now_s >= oldest.sent_s + self.timeout_s:
             self._give_up(oldest.broker, "no answer")
         if now_s >= self._refresh_s:
-            self._leader = self._cluster.leader
+            if any(node.alive and not node.paused for node in self._cluster.brokers.values()):
+                self._told_leader = self._cluster.leader
+            self._leader = self._told_leader  # Where no broker answers, the one that it was told before.
             age_s = self._cluster.paced_ms(integer(self._config, "metadata.max.age.ms")) / 1000
             self._refresh_s = now_s + (max(age_s, RETRY_S) if self._leader else RETRY_S)
         if self._sender is None:

@@ -74,7 +74,7 @@ class World:
             def close(self) -> None:
                 self.is_closed = True
 
-        monkeypatch.setattr(module, "Connection", Connection)
+        monkeypatch.setattr(module, "ProducerConnection", Connection)
         monkeypatch.setattr(wire, "ask", self._ask)
         self.cluster = SimpleNamespace(
             leader=1,
@@ -191,6 +191,23 @@ def test_batches_wait_in_order_while_there_is_no_leader(world: Callable[..., Wor
     small.cluster.leader = 2
     small.run(0.2)
     assert small.asked == [(2, -1, -1, -1, "m1"), (2, -1, -1, -1, "m2")]
+
+
+def test_a_producer_knows_the_leader_before_as_long_as_no_broker_tells_another(world: Callable[..., World]) -> None:
+    small = world()
+    small.send("m1", "m2")
+    small.nodes[1].paused, small.nodes[2].alive = True, False
+    small.cluster.leader = 2
+    small.run(30)
+    small.run(0.2)
+    assert small.told == [("refused", 1), ("refused", 2)]
+    assert [(broker, name) for broker, *_, name in small.asked[2:]] == [(1, "m2"), (1, "m1")]
+    small.nodes[1].paused, small.nodes[2].alive = False, True
+    small.waiting = small.waiting[2:]
+    small.answer(NOT_LEADER)
+    small.answer(NOT_LEADER)
+    small.run(0.2)
+    assert [(broker, name) for broker, *_, name in small.asked[4:]] == [(2, "m1"), (2, "m2")]
 
 
 def test_batches_under_way_are_refused_together_and_sent_again_as_kafka_does(world: Callable[..., World]) -> None:
