@@ -293,8 +293,9 @@ def _joins(before: DecidedChange, after: DecidedChange) -> bool:
 
 def _logs(result: RunResult, acted: RealRun, names: Mapping[int, str], *, epochs: bool) -> Iterator[ComparedItem]:
     views = {view.broker: view for view in result.replicas}
-    simulated = {broker: entries_of_view(view.batches) for broker, view in views.items()}
-    real = {broker: entries_of_files(replica) for broker, replica in acted.final.items()}
+    ends = _ends(result, acted)
+    simulated = {broker: _before(ends[0], entries_of_view(view.batches)) for broker, view in views.items()}
+    real = {broker: _before(ends[1], entries_of_files(replica)) for broker, replica in acted.final.items()}
     for broker in sorted(set(acted.final) & set(result.partition.replicas)):
         one, other = simulated.get(broker, []), real[broker]
         texts = [_log(log, logs, names, epochs=epochs) for log, logs in ((one, simulated), (other, real))]
@@ -306,6 +307,25 @@ def _logs(result: RunResult, acted: RealRun, names: Mapping[int, str], *, epochs
         hws = views[broker].replication_offset_checkpoint, acted.final[broker].hw
         said = ["-" if hw is None else str(hw) for hw in hws]
         yield _row(f"HW checkpoint of broker {broker}", said, compared=False)
+
+
+def _ends(result: RunResult, acted: RealRun) -> tuple[int, int]:
+    """The offset of the first write after everything healed, in both runs.
+
+    Nothing behind it is compared, unless both runs wait for the results of all batches, as with an idempotent producer:
+    whether a batch that was under way when a machine lost its power is sent again before the end depends on when
+    the end is.
+    """
+    if result.settings["enable.idempotence"]:
+        return _EVER, _EVER
+    simulated = [base for view in result.replicas for base, _, _, first in view.batches if first >= VALIDATION_IDS]
+    batches = [batch for replica in acted.final.values() for batch in replica.batches]
+    real = [batch.base_offset for batch in batches if batch.first_id >= VALIDATION_IDS]
+    return min(simulated, default=_EVER), min(real, default=_EVER)
+
+
+def _before(end: int, entries: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    return [entry for entry in entries if entry[0] < end]
 
 
 def _log(
@@ -364,8 +384,10 @@ def _clients(result: RunResult, acted: RealRun, names: Mapping[int, str], end_us
         elif step["step"] == kinds.END_OFFSET.name and step["t"] <= end_us:
             ends.append(step["offset"])
     real_acks = {send.first_id: send.offset for send in acted.sends if send.offset is not None}
+    of_both = list(zip((acks, real_acks), _ends(result, acted), strict=True))
     for record, name in sorted(names.items()):
-        told = [str(offset) if offset is not None else "no" for offset in (acks.get(record), real_acks.get(record))]
+        offsets = [(of_run.get(record, _EVER), end) for of_run, end in of_both]
+        told = [str(offset) if offset < end else "no" for offset, end in offsets]
         yield _row(f"{name} acknowledged at", told)
     # When a consumer gives up a dead leader depends on timeouts, not on the protocol: one may have read more.
     reads = simulated_reads(result, end_us)

@@ -68,6 +68,7 @@ COUNTED: Final = {
     "94e998b55dc6": "could not restart producers, and acted out no seeks of consumers",
     "95de1849e5bb": "counted what the command prints as a part of it",
     "169d515f6aae": "declared its options in another way",
+    "fd112ed6527d": "also compared what is appended after the end, where only one run may come so far",
     "c9d1980cb5c6": "told its producer of a new leader also while no broker could",
     "0a4cb3b49db5": "named some classes and loop variables otherwise",
 }

@@ -76,6 +76,22 @@ def as_acted(
     )
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_is_sent_again_after_the_end_counts_only_if_both_runs_wait_for_it(waits: bool) -> None:
+    result = deepcopy(run(SCENARIO, mode("elr"), 0, trace=True))
+    result.settings = {**result.settings, "enable.idempotence": waits}
+    acted = as_acted(result, "elr")
+    assert differing(result, acted, "elr") == []
+    for replica in acted.final.values():
+        end = replica.batches[-1]
+        assert end.name == "validation"
+        replica.batches.append(
+            replace(end, base_offset=end.last_offset + 1, last_offset=end.last_offset + 1, first_id=1)
+        )
+    changed = set(differing(result, acted, "elr"))
+    assert ({"log of broker 1", "log of broker 2"} <= changed) == waits
+
+
 @pytest.fixture(scope="module", params=["kraft", "elr"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
