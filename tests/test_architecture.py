@@ -117,8 +117,13 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("highwater",),
     ("highwater.cli",),
     ("highwater.cli.commands", "highwater.lab"),
-    ("highwater.lab.audit", "highwater.lab.claims", "highwater.lab.explore", "highwater.lab.kafka"),
-    ("highwater.lab.explore.kraft", "highwater.lab.explore.raft", "highwater.lab.explore.zookeeper"),
+    ("highwater.lab.claims", "highwater.lab.explore", "highwater.lab.kafka"),
+    (
+        "highwater.lab.audit",
+        "highwater.lab.explore.kraft",
+        "highwater.lab.explore.raft",
+        "highwater.lab.explore.zookeeper",
+    ),
     ("highwater.lab.explore.modes",),
     ("highwater.lab.advise", "highwater.lab.confirm", "highwater.lab.review", "highwater.lab.zoo"),
     ("highwater.lab.hunt", "highwater.lab.tickets"),
@@ -152,6 +157,7 @@ def test_every_room_has_its_floor() -> None:
 
 
 ARROWS = {
+    "audit": {"explore"},
     "confirm": {"kafka"},
     "hunt": {"confirm", "kafka", "zoo"},
     "kafka": {"confirm"},

@@ -1,24 +1,25 @@
 """How far a partition is from a loss of acknowledged records, and from a state in which no replica can lead.
 
-A search over `situations`, shortest stories first. It counts unclean ends apart from clean events: stops, starts, moves
-and preferred elections. Neither kind outweighs the other, so a distance has each story that no other beats in both.
+A search over `situations` by costs. It counts unclean ends apart from clean events: stops, starts, moves and preferred
+elections. Neither kind outweighs the other, so a distance has each story that no other beats in both.
 """
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from highwater.lab.audit.situations import Model, Settings, Situation, Step, Story, canonical, situation_of
 from highwater.lab.audit.stories import recorded_approach, shortest_approach
+from highwater.lab.explore.search import cheapest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from highwater.lab.audit.audit import Audit
     from highwater.lab.audit.image import Key
     from highwater.lab.audit.stories import Approach
+    from highwater.lab.explore.search import Costs
 
 MOST_EVENTS: Final = 4
 """Longest story that is looked for, without `--most-events`."""
@@ -27,7 +28,8 @@ MOST_ASKED: Final = 40_000
 USUAL_REPLICAS: Final = 5
 """Replicas, and spare brokers, up to which a search may handle that many."""
 
-Costs = tuple[int, int]
+_LOSS: Final = "loss"
+_LEADERLESS: Final = "leaderless"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,93 +135,44 @@ class Distances:
         numbered, brokers = canonical(situation)
         found = self._known.get(numbered)
         if found is None:
-            found = self._known[numbered] = _Search(self._settings, self._most_events, self._most_asked).run(numbered)
+            found = self._known[numbered] = self._search(numbered)
         return Distance(_renamed(found.loss, brokers), _renamed(found.leaderless, brokers), found.within)
 
-
-class _Search:
-    """One search: Dijkstra by number of events, with several labels for each situation."""
-
-    def __init__(self, settings: Settings, most_events: int, most_asked: int) -> None:
-        self._model = Model(settings)
-        self._most_events = most_events
-        self._most_asked = most_asked
-        self._left = most_asked
-        self._labels: dict[Situation, list[Costs]] = {}
-        self._queue: list[tuple[int, int, int, Situation]] = []
-        self._came: dict[tuple[Situation, Costs], tuple[Situation, Costs, Step] | None] = {}
-        self._loss: dict[Costs, Story] = {}
-        self._leaderless: dict[Costs, Story] = {}
-
-    def run(self, start: Situation) -> Distance:
-        start = self._model.after_acknowledgement(start)
+    def _search(self, start: Situation) -> Distance:
+        model = Model(self._settings)
+        start = model.after_acknowledgement(start)
         # An event takes longer with more replicas.
-        self._left = self._most_asked * USUAL_REPLICAS // max(USUAL_REPLICAS, len(start.replicas))
-        self._push(start, (0, 0), None)
-        within = self._most_events
-        while self._queue:
-            events, unclean, _, situation = heapq.heappop(self._queue)
-            self._expand(situation, (unclean, events - unclean))
-            if self._is_over:
-                within = events - 1
-                break
-        return Distance(_sorted(self._loss), _sorted(self._leaderless), within)
+        most = self._most_asked * USUAL_REPLICAS // max(USUAL_REPLICAS, len(start.replicas))
+        world = _Losses(model, start)
+        found = cheapest(world, ends=_LOSS, most_costs=self._most_events, is_over=lambda: model.asked >= most)
+        loss, leaderless = (_sorted(found.found.get(kind, {})) for kind in (_LOSS, _LEADERLESS))
+        return Distance(loss, leaderless, found.within)
 
-    @property
-    def _is_over(self) -> bool:
-        return self._model.asked >= self._left
 
-    def _expand(self, situation: Situation, costs: Costs) -> None:
-        if costs not in self._labels[situation]:
-            return
+class _Losses:
+    """What may happen to a partition, as a world to search."""
+
+    def __init__(self, model: Model, start: Situation) -> None:
+        self._model = model
+        self._start = start
+
+    def first(self) -> Situation:
+        return self._start
+
+    def successors(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
+        return self._model.steps(situation)
+
+    def findings(self, situation: Situation) -> tuple[str, ...]:
         if situation.has_lost:
-            _keep(self._loss, costs, self._story(situation, costs))
-            return
-        if self._model.nobody_can_lead(situation):
-            _keep(self._leaderless, costs, self._story(situation, costs))
-        for step, after in self._model.steps(situation):
-            total = costs[0] + step.costs[0], costs[1] + step.costs[1]
-            if sum(total) <= self._most_events and not _is_beaten(self._loss, total):
-                self._push(after, total, (situation, costs, step))
-            if self._is_over:
-                return
+            return (_LOSS,)
+        return (_LEADERLESS,) if self._model.nobody_can_lead(situation) else ()
 
-    def _push(self, situation: Situation, costs: Costs, came: tuple[Situation, Costs, Step] | None) -> None:
-        labels = self._labels.setdefault(situation, [])
-        if any(_beats(other, costs) for other in labels):
-            return
-        labels[:] = [other for other in labels if not _beats(costs, other)]
-        labels.append(costs)
-        self._came[situation, costs] = came
-        heapq.heappush(self._queue, (sum(costs), costs[0], len(self._came), situation))
-
-    def _story(self, situation: Situation, costs: Costs) -> Story:
-        steps: list[Step] = []
-        came = self._came[situation, costs]
-        while came is not None:
-            steps.append(came[2])
-            came = self._came[came[0], came[1]]
-        return Story(costs[0], costs[1], tuple(reversed(steps)))
+    def costs(self, step: Step) -> Costs:
+        return step.costs
 
 
-def _beats(one: Costs, other: Costs) -> bool:
-    return one[0] <= other[0] and one[1] <= other[1]
-
-
-def _is_beaten(found: Mapping[Costs, Story], costs: Costs) -> bool:
-    return any(_beats(one, costs) for one in found)
-
-
-def _keep(found: dict[Costs, Story], costs: Costs, story: Story) -> None:
-    """Keep a story that no other beats; those that it beats go."""
-    if not _is_beaten(found, costs):
-        for other in [other for other in found if _beats(costs, other)]:
-            del found[other]
-        found[costs] = story
-
-
-def _sorted(found: Mapping[Costs, Story]) -> tuple[Story, ...]:
-    return tuple(story for _, story in sorted(found.items()))
+def _sorted(found: Mapping[Costs, Sequence[Step]]) -> tuple[Story, ...]:
+    return tuple(Story(*costs, tuple(steps)) for costs, steps in sorted(found.items()))
 
 
 def _renamed(stories: tuple[Story, ...], brokers: Mapping[int, int]) -> tuple[Story, ...]:

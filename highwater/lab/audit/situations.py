@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from highwater.lab.audit import controller
 from highwater.lab.audit.controller import listed, outcome
@@ -90,8 +90,7 @@ class Kind(Enum):
     LEAVE = "lags, and leaves the ISR"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """An event; `brokers` are the one that it concerns, or the replicas that a move leads to."""
 
     kind: Kind

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.audit.image import RegisteredPartition
 from highwater.lab.audit.situations import Kind, Machine, Model, Replica, Situation, Step, canonical, renamed
+from highwater.lab.explore.search import search
 from reports.formatting import plain
 from scenarios.shrinking.script_export import pairs
 from sim.history.steps import ACK, FOLLOW, SESSION_END, SHUTDOWN, UNFENCED
@@ -42,6 +43,8 @@ LEAVE_MS: Final = 12_000
 """Pause for a follower that is to leave the ISR."""
 HOUR_MS: Final = 3_600_000
 Line = dict[str, Any]
+_WANTED: Final = "wanted"
+_LOST: Final = "lost"
 _Ways = dict[Situation, tuple[Step, ...]]
 """Situation -> the events that lead to it."""
 
@@ -193,22 +196,54 @@ def _search(
     targets: Sequence[tuple[int, ...]] | None = None,
 ) -> _Ways:
     """The nearest wanted situations, all after equally many events, and how they come about."""
-    seen = set(ways)
     limit = model.asked + MOST_ASKED
-    for _ in range(most + 1):
-        wanted = {situation: steps for situation, steps in ways.items() if is_wanted(situation)}
-        if wanted or model.asked > limit:
-            return dict(islice(wanted.items(), MOST_WAYS))
-        following: _Ways = {}
-        for situation, steps in ways.items():
-            if situation.has_lost:
-                continue
-            for step, after in (*model.steps(situation, targets), *model.lagging(situation)):
-                if after not in seen:
-                    seen.add(after)
-                    following[after] = (*steps, step)
-        ways = following
-    return {}
+    found = search(
+        _Approaches(model, ways, is_wanted, targets),
+        until=(_WANTED,),
+        ends=(_LOST,),
+        most_events=most + 1,
+        most_ways=MOST_WAYS,
+        is_over=lambda: model.asked > limit,
+    )
+    nearest: _Ways = {}
+    for (_, start), *events in found.ways:
+        assert start is not None
+        reached = events[-1][1] if events else start
+        assert reached is not None
+        nearest[reached] = (*ways[start], *[step for step, _ in events if isinstance(step, Step)])
+    return nearest
+
+
+class _Approaches:
+    """Situations that follow known ones, as a world to search. Its first state, None, comes before all of them."""
+
+    def __init__(
+        self,
+        model: Model,
+        ways: _Ways,
+        is_wanted: Callable[[Situation], bool],
+        targets: Sequence[tuple[int, ...]] | None,
+    ) -> None:
+        self._model = model
+        self._ways = ways
+        self._is_wanted = is_wanted
+        self._targets = targets
+
+    def first(self) -> Situation | None:
+        return None
+
+    def successors(self, situation: Situation | None) -> Iterator[tuple[Step | tuple[()], Situation | None]]:
+        if situation is None:
+            for start in self._ways:
+                yield (), start
+        else:
+            yield from self._model.steps(situation, self._targets)
+            yield from self._model.lagging(situation)
+
+    def findings(self, situation: Situation | None) -> tuple[str, ...]:
+        assert situation is not None
+        lost = (_LOST,) if situation.has_lost else ()
+        return (_WANTED, *lost) if self._is_wanted(situation) else lost
 
 
 class _Script:

@@ -146,7 +146,7 @@ class Cluster(Generic[C, B]):
         return [views[snapshot] for snapshot in parts.snapshots]
 
     def is_fault(self, kind: str) -> bool:
-        """See `highwater.lab.explore.search.World.is_fault`."""
+        """See `highwater.lab.explore.walk.WalkedWorld.is_fault`."""
         return kind in self.FAULTS
 
     # Words.

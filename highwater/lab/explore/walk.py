@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from highwater.lab.explore.search import Found
+from highwater.lab.explore.search import Found, World
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from highwater.lab.explore.search import Action, World
+    from highwater.lab.explore.search import Action
 
 FAULT_WEIGHT: Final = 0.125
 """Weight of a kind of event that the bounds count, such as the end of a session; each other kind has weight 1. With
@@ -31,8 +31,15 @@ Choice = tuple["Action", int]
 Path = list[tuple[Choice, S]]
 
 
+class WalkedWorld(World[S], Protocol[S]):
+    """A world for random walks."""
+
+    def is_fault(self, kind: str) -> bool:
+        """Whether the bounds limit how often this kind of event happens."""
+
+
 def walk(
-    world: World[S],
+    world: WalkedWorld[S],
     *,
     until: Collection[str],
     walks: int,
@@ -105,7 +112,7 @@ def walk(
         found.seconds = time.process_time() - used
 
 
-def _draw(world: World[S], rng: Random, after: list[tuple[Action, S]], ways: Ways[S]) -> tuple[Choice, S]:
+def _draw(world: WalkedWorld[S], rng: Random, after: list[tuple[Action, S]], ways: Ways[S]) -> tuple[Choice, S]:
     places = list(range(len(after)))
     if rng.random() < NEW_SHARE:
         places = [place for place in places if after[place][1] not in ways] or places
@@ -119,7 +126,7 @@ def _draw(world: World[S], rng: Random, after: list[tuple[Action, S]], ways: Way
     return (action, [one for one, _ in after[:drawn]].count(action)), state
 
 
-def _shortened(world: World[S], ways: Ways[S], first: S, drawn: list[Choice], wanted: frozenset[str]) -> Path[S]:
+def _shortened(world: WalkedWorld[S], ways: Ways[S], first: S, drawn: list[Choice], wanted: frozenset[str]) -> Path[S]:
     """A part of the drawn events that still shows one of these kinds; no single event and no pair can be left out."""
     path = _follow(world, ways, first, drawn, wanted)
     assert path is not None
@@ -140,7 +147,9 @@ def _shortened(world: World[S], ways: Ways[S], first: S, drawn: list[Choice], wa
     return path
 
 
-def _follow(world: World[S], ways: Ways[S], first: S, events: list[Choice], wanted: frozenset[str]) -> Path[S] | None:
+def _follow(
+    world: WalkedWorld[S], ways: Ways[S], first: S, events: list[Choice], wanted: frozenset[str]
+) -> Path[S] | None:
     """These events without those that are not possible, each with the state after it, up to the first state that shows
     one of these kinds; None if no state does.
     """
@@ -157,7 +166,7 @@ def _follow(world: World[S], ways: Ways[S], first: S, events: list[Choice], want
     return None
 
 
-def _successors(world: World[S], ways: Ways[S], state: S) -> list[tuple[Action, S]]:
+def _successors(world: WalkedWorld[S], ways: Ways[S], state: S) -> list[tuple[Action, S]]:
     known = ways.get(state)
     if known is None:
         known = ways[state] = list(world.successors(state))

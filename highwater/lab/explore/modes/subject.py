@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from highwater.lab.explore.search import World
+from highwater.lab.explore.walk import WalkedWorld
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags":
 """Options of ZooKeeper modes -> defaults."""
 
 
-class Subject(World[Any], Protocol):
+class Subject(WalkedWorld[Any], Protocol):
     """What is searched: a world with its rules and its words."""
 
     @property
