@@ -7,7 +7,7 @@ and kinds of fault and violation.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,14 +18,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def of(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Mark a parameter whose value is one of these words, as click's `shell_complete`."""
+class of:  # noqa: N801 - used as a function.
+    """Marks a parameter whose value is one of some words, as click's `shell_complete`.
 
-    def complete(_ctx: click.Context, _param: click.Parameter, _begun: str) -> list[str]:
+    Args:
+        what: a key of the index's words, or what makes a list of them.
+    """
+
+    def __init__(self, what: str | Callable[[], Iterable[str]]) -> None:
+        self._what = what
+
+    def __call__(self, _ctx: click.Context, _param: click.Parameter, _begun: str) -> list[str]:
+        """Complete nothing: the index does."""
         return []
 
-    complete.__doc__ = what
-    return complete
+    @property
+    def words(self) -> str | list[str]:
+        """The key, or the words."""
+        return self._what if isinstance(self._what, str) else [*self._what()]
 
 
 def index(group: click.Group) -> Mapping[str, Any]:
@@ -53,9 +63,9 @@ def _command(command: click.Command, context: click.Context) -> dict[str, Any]:
     arguments = []
     for param in command.get_params(context):
         if isinstance(param, click.Argument):
-            arguments.append(_takes(param))
+            arguments.append(takes(param))
         elif isinstance(param, click.Option) and not param.hidden:
-            options |= {name: None if param.is_flag else _takes(param) for name in (*param.opts, *param.secondary_opts)}
+            options |= {name: None if param.is_flag else takes(param) for name in (*param.opts, *param.secondary_opts)}
     commands = {}
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -65,12 +75,13 @@ def _command(command: click.Command, context: click.Context) -> dict[str, Any]:
     return {"options": options, "arguments": arguments, "commands": commands}
 
 
-def _takes(param: click.Parameter) -> Any:
+def takes(param: click.Parameter) -> Any:
+    """What completes a parameter's value: a key of the index's words, the words, files, folders, or nothing."""
     if isinstance(param.type, click.Choice):
         return [str(choice) for choice in param.type.choices]
     marked = getattr(param, "_custom_shell_complete", None)
     if marked is not None:
-        return str(marked.__doc__)
+        return marked.words
     metavar = param.metavar or ""
     if "DIR" in metavar and "FILE" not in metavar:
         return completing.FOLDER

@@ -62,7 +62,7 @@ def test_compare_declares_each_option_in_one_place() -> None:
         node.target.id
         for file in files
         for owner in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(owner, ast.ClassDef) and owner.name in ("StoreRequest", "CompareRequest", "Options")
+        if isinstance(owner, ast.ClassDef) and owner.name in ("StoreRequest", "CompareRequest", "CompareOptions")
         for node in owner.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from highwater.cli import completion
 from highwater.cli.options import SuggestingGroup, json_option
 from reports.document.blocks import Line, Table
 
@@ -39,7 +40,7 @@ def list_modes(ui: Ui, as_json: bool) -> None:
 
 
 @command.command("show")
-@click.argument("mode")
+@click.argument("mode", shell_complete=completion.of("modes"))
 @json_option
 @click.pass_obj
 def show(ui: Ui, mode: str, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from highwater.cli import outline
+from highwater.cli import completion, outline
 from highwater.cli.options import PATH, SuggestingGroup, json_option
 from reports.document.blocks import Table
 from sim import exit_codes
@@ -43,7 +43,7 @@ def list_scenarios(ui: Ui, as_json: bool) -> int:
 
 
 @command.command("show")
-@click.argument("scenario")
+@click.argument("scenario", shell_complete=completion.of("scenarios"))
 @click.option("--resolved", is_flag=True, help="Show every setting, including defaults.")
 @click.option("--toml", "as_toml", is_flag=True, help="Print its file, to begin your own with.")
 @json_option
@@ -101,7 +101,7 @@ def schema(ui: Ui, as_json: bool) -> int:  # noqa: ARG001 - it is JSON anyway
 
 
 @command.command("validate")
-@click.argument("files", metavar="SCENARIO...", nargs=-1, required=True)
+@click.argument("files", metavar="SCENARIO...", nargs=-1, required=True, shell_complete=completion.of("scenarios"))
 @json_option
 @click.pass_obj
 def validate(ui: Ui, files: tuple[str, ...], as_json: bool) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from highwater.cli import completion
 from highwater.cli.options import PATH, Command, json_option
 from reports.document.blocks import Line, Table
 from sim.config import shown
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 
 @click.command("settings", cls=Command)
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=PATH)
-@click.option("--mode", "--modes", metavar="A,B", help="Modes; by default the release's, or the newest one that fits.")
+@click.option(
+    "--mode",
+    "--modes",
+    metavar="A,B",
+    shell_complete=completion.of("modes"),
+    help="Modes; by default the release's, or the newest one that fits.",
+)
 @click.option("--release", metavar="R", help="Kafka's release, such as 3.9: picks the mode, and its own defaults.")
 @json_option
 @click.pass_obj

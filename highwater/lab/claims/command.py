@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from highwater.cli import completion
 from highwater.cli.campaign import campaign_options
 from highwater.cli.options import Command, json_option
 from highwater.values import seed_range
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 
 
+def _names() -> list[str]:
+    from highwater.lab.claims.claims import named
+
+    return [claim.name for claim in named(())]
+
+
 @click.command("claims", cls=Command)
-@click.argument("names", metavar="[CLAIM]...", nargs=-1)
+@click.argument("names", metavar="[CLAIM]...", nargs=-1, shell_complete=completion.of(_names))
 @click.option("--seeds", metavar="A..B|N", help="Judge the claims by runs: random scenarios with these seeds.")
 @campaign_options("Keep the results of runs, so that the same command resumes.")
 @json_option

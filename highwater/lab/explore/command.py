@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from highwater.cli import completion
 from highwater.cli.options import PATH, Command, json_option, option_of
 from highwater.lab.explore.modes.subject import KRAFT, QUORUM, STATES_MAX, WALK_EVENTS, ZOOKEEPER, subject_of
 from highwater.requests import Rules, Strict
@@ -39,7 +40,14 @@ def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable
 
 
 @click.command("explore", cls=Command)
-@click.option("--mode", metavar="MODE", default="elr-4.3", show_default=True, help="Mode of brokers and controller.")
+@click.option(
+    "--mode",
+    metavar="MODE",
+    default="elr-4.3",
+    show_default=True,
+    shell_complete=completion.of("modes"),
+    help="Mode of brokers and controller.",
+)
 @option_of("rules", Rules)
 @option_of("strict", Strict)
 @_bound("records", "Records that are sent.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from highwater.cli import completion
 from highwater.cli.options import PATH, Command
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("ticket", cls=Command)
-@click.argument("story")
+@click.argument("story", shell_complete=completion.of("scenarios"))
 @click.option(
     "--confirmed", metavar="FILE", type=PATH, help="Output of 'highwater confirm STORY --json', for its transcript."
 )

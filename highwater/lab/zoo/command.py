@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from highwater.cli import completion
 from highwater.cli.campaign import campaign_options
 from highwater.cli.options import SuggestingGroup, json_option, option_of
 from highwater.requests import Settings
@@ -33,6 +34,12 @@ RANGES_MAX: Final = 1_000
 BLOWS_MAX: Final = 100
 
 
+def _names() -> list[str]:
+    from highwater.lab.zoo.targets import names
+
+    return names()
+
+
 @click.group("zoo", cls=SuggestingGroup)
 def command() -> None:
     """List mutants and bugs of Kafka, show one, hunt them with random runs and walks, or count where mutants act."""
@@ -54,7 +61,7 @@ def list_targets(ui: Ui, as_json: bool) -> None:
 
 
 @command.command("show")
-@click.argument("name", metavar="MUTANT|BUG")
+@click.argument("name", metavar="MUTANT|BUG", shell_complete=completion.of(_names))
 @json_option
 @click.pass_obj
 def show(ui: Ui, name: str, as_json: bool) -> None:
@@ -92,7 +99,7 @@ def _target(chosen: Target) -> Iterator[Block]:
 
 
 @command.command("hunt")
-@click.argument("chosen", metavar="[MUTANT|BUG]...", nargs=-1)
+@click.argument("chosen", metavar="[MUTANT|BUG]...", nargs=-1, shell_complete=completion.of(_names))
 @click.option("--all", "hunts_all", is_flag=True, help="Hunt all mutants and bugs.")
 @click.option(
     "--seeds",
@@ -107,7 +114,13 @@ def _target(chosen: Target) -> Iterator[Block]:
     help="Hunt with random runs of a scenario only, or only with random walks, as 'explore --walks' does.  [default: "
     "with walks what they find sooner, if this build is plain Python]",
 )
-@click.option("--scenario", metavar="NAME", default="", help="Hunt with runs of this random scenario.")
+@click.option(
+    "--scenario",
+    metavar="NAME",
+    default="",
+    shell_complete=completion.of("scenarios"),
+    help="Hunt with runs of this random scenario.",
+)
 @click.option(
     "--ranges",
     metavar="N",
@@ -138,7 +151,9 @@ def _target(chosen: Target) -> Iterator[Block]:
     callback=lambda _ctx, _param, pairs: rule_words(pairs),
     help="Hunt what this value of a rule repairs in --mode, with runs.",
 )
-@click.option("--mode", metavar="NAME", default="", help="The mode that --repair repairs.")
+@click.option(
+    "--mode", metavar="NAME", default="", shell_complete=completion.of("modes"), help="The mode that --repair repairs."
+)
 @option_of("settings", Settings)
 @click.option("--budget", "seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
 @campaign_options("Keep the results of ranges, so that the same command resumes.")
@@ -228,7 +243,7 @@ def hunt(
 
 
 @command.command("count")
-@click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1)
+@click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1, shell_complete=completion.of("scenarios"))
 @click.option(
     "--seeds",
     metavar="A..B|N",

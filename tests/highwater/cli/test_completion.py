@@ -9,13 +9,14 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 from highwater.cli import completing, completion
 from highwater.cli import main as cli
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 LIMIT_S = 0.15
@@ -36,6 +37,10 @@ def completed(*words: str) -> list[str]:
     [
         (("compare", "store", "--mode", "kip101,kip27"), ["kip101,kip279"]),
         (("run", "--mode", "kip10"), ["kip101"]),
+        (("explore", "--mode", "kip10"), ["kip101"]),
+        (("zoo", "show", "reassignment-ba"), ["reassignment-back"]),
+        (("claims", "idempot"), ["idempotence"]),
+        (("modes", "show", "kip10"), ["kip101"]),
         (("run", "--mode=kip10"), ["--mode=kip101"]),
         (("run", "kip101-scenario-1"), ["kip101-scenario-1"]),
         (("run", "canary", "kip101-scenario-1"), ["kip101-scenario-1"]),
@@ -66,6 +71,38 @@ def test_values_of_a_rule_and_kinds_of_fault_are_completed() -> None:
 def test_a_command_without_names_completes_none() -> None:
     assert completed("columns", "x") == []
     assert completed("columns", "--seedling", "x") == []
+
+
+NAMED = {
+    "MODE",
+    "A,B",
+    "SCENARIO",
+    "SCENARIO...",
+    "[SCENARIO]...",
+    "MUTANT|BUG",
+    "[MUTANT|BUG]...",
+    "[CLAIM]...",
+    "NAME",
+}
+UNNAMED = {"--hide"}
+"""Takes the numbers of findings, too."""
+
+
+def lacking(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Parameters that take a name, and complete nothing."""
+    for param in command.params:
+        takes_name = (param.metavar or param.name or "").upper() in NAMED or param.metavar in NAMED
+        if takes_name and not completion.takes(param) and not UNNAMED & {*param.opts}:
+            yield f"{context.command_path} {param.opts[0]}"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from lacking(found, click.Context(found, context, name))
+
+
+def test_whatever_takes_a_name_completes_it() -> None:
+    assert list(lacking(cli.highwater, click.Context(cli.highwater, info_name="highwater"))) == []
 
 
 def test_files_and_folders_are_left_to_the_shell() -> None:

@@ -44,6 +44,8 @@ def test_each_finding_has_a_cause_in_kafkas_code() -> None:
     assert [name for name, finding in known.items() if bool(finding.table.cause) != bool(finding.table.kafka)] == []
     assert [name for name, finding in known.items() if bool(finding.table.cause) != bool(finding.table.upstream)] == []
     assert {known[finding.main].repair[0] for finding in known.values()} == causes().keys()
+    told = [finding.repair[0] for finding in known.values() if finding.table.cause]
+    assert len(told) == len(causes())  # Another finding by the same rule names the first with `of`.
 
 
 def test_findings_with_more_repairs_to_check_come_first() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from highwater.lab.tickets.findings_page import concerned
 from highwater.lab.tickets.story import CONFIRMED
 from scenarios.format import catalogue
 from tests.places import ROOT
@@ -93,13 +94,16 @@ def main() -> int:
     )
     parser.add_argument("--output", type=Path, default=RUNS, help="add a line for each run to this file")
     parser.add_argument(
-        "--table", action="store_true", help="run nothing: print its table, and write its counts for tickets"
+        "--table",
+        action="store_true",
+        help="run nothing: print its table, and write its counts for tickets and the table of FINDINGS.md",
     )
     arguments = parser.parse_args()
     if arguments.table:
         lines = _read(arguments.output)
         sys.stdout.write(table(lines))
         CONFIRMED.write_text(confirmed(lines), encoding="utf-8")
+        tell_concerned()
         return 0
     failed = 0
     wanted = [
@@ -186,6 +190,15 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
         rows.append(f"| `{scenario}` | {', '.join(good) or '-'} | {'; '.join(bad)} | {max(days, default='-')} |")
     rows += [f"| `{scenario}` | - | {reason} | |" for scenario, reason in WITHOUT.items()]
     return "\n".join(rows) + "\n"
+
+
+def tell_concerned() -> None:
+    """Write whom findings concern into FINDINGS.md, from the scenario files and the recorded runs."""
+    page = ROOT / "highwater" / "lab" / "confirm" / "FINDINGS.md"
+    rows = list(concerned())
+    head, _, rest = page.read_text(encoding="utf-8").partition(rows[0])
+    behind = rest.partition("\n\n")[2]
+    page.write_text(head + "\n".join([*rows, "", behind]), encoding="utf-8")
 
 
 def confirmed(lines: Iterable[Mapping[str, Any]]) -> str:

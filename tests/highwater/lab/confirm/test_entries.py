@@ -55,6 +55,11 @@ def test_the_fastest_are_as_many_as_fit_by_what_their_good_runs_took() -> None:
     assert fastest(ENTRIES, 10, lines) == []
 
 
+def test_each_release_that_a_scenario_names_was_run() -> None:
+    ran = {(line["scenario"], line["release"]) for line in map(json.loads, RUNS.read_text().splitlines())}
+    assert [(entry.scenario, entry.release) for entry in ENTRIES if (entry.scenario, entry.release) not in ran] == []
+
+
 def test_the_table_says_what_was_confirmed() -> None:
     good = {
         "scenario": "last-replica-standing",

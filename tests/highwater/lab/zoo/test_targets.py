@@ -10,6 +10,7 @@ from scenarios.format.catalogue import load
 from scenarios.format.findings import recognised
 from sim.errors import InputError
 from sim.protocol.mutants import MUTANTS
+from tests.places import ROOT
 from tests.plain import needs_sources
 
 
@@ -25,6 +26,16 @@ def test_every_mutant_and_bug_was_measured() -> None:
     assert sorted([*found["hunts"], *found["harmless"]]) == sorted(names())
     assert found.keys() - {"about"} == found["about"].keys() - {"measured"}
     assert all(0 <= hunt["found"][0] <= hunt["found"][1] for hunt in found["hunts"].values())
+
+
+def test_the_page_counts_what_was_found() -> None:
+    """By any of the hunts that keep marks, with short or longer ranges."""
+    measured_of = measured()
+    hunted = [measured_of["hunts"], measured_of["longer"]]
+    found = {name for table in hunted for name, hunt in table.items() if hunt["found"][0]}
+    page = (ROOT / "highwater" / "lab" / "zoo" / "README.md").read_text(encoding="utf-8")
+    assert f"{len(found & {*MUTANTS})} of {len(MUTANTS)} mutants are found" in page
+    assert f"{len(found & {*bugs()})} of {len(bugs())} bugs are found" in page
 
 
 @pytest.mark.parametrize("name", names())
