@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from simpy.events import Event
@@ -110,13 +110,14 @@ class Execution:
         self.kernel = kernel or self._kernel()
         of_cluster = resolve(scenario.config, self.drawn) if first else self.config
         self.topics = drawn_topics(scenario, self.streams)
-        names, further = partitions(self.topics, of_cluster)
-        recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"), name=names[0])
-        for name in names[1:]:
-            recorder.add_partition(name)
+        first_partition, *others = found = partitions(self.topics, of_cluster)
+        recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"), name=first_partition.name)
+        for partition in others:
+            recorder.add_partition(partition.name)
         plugged = failure is None
-        self.checkers = Checkers(recorder, plugged=plugged)
-        self.further_checkers = {name: Checkers(one, plugged=plugged) for name, one in recorder.further.items()}
+        self.checkers = {first_partition.name: Checkers(recorder, plugged=plugged)}
+        for partition in others:
+            self.checkers[partition.name] = Checkers(recorder.of(partition.name), plugged=plugged)
         if step_probes.ADDED and plugged:
             probes = step_probes.StepProbes(recorder.coverage)
             recorder.attach_to(probes.kinds, probes)
@@ -134,8 +135,7 @@ class Execution:
             scripted=scenario.control == "scripted",
             first=scenario.first,
             topology=scenario.topology,
-            name=names[0],
-            further=further,
+            partitions=found,
             topics=cluster_topics(self.topics, of_cluster),
             places={topic.name: topic.directory for topic in self.topics if topic.directory is not None},
             producers=self.producers,
@@ -154,8 +154,7 @@ class Execution:
         self.story = StoryMatcher(scenario.story, self.rules_in_force, self.batches)
         acks = acks_number(str(self.config["acks"]))
         self.script = Script(scenario.script, self.rules_in_force, self.cluster, self.injection, acks, self.batches)
-        self.sends: list[ProducerBatch] = []
-        self.further_sends: dict[str, list[ProducerBatch]] = {}
+        self.sends: dict[str, list[ProducerBatch]] = {}
         self.waited = Waiting()
         self.hidden_us = 0
         self.warmup_elections: dict[str, int] = {}
@@ -173,8 +172,7 @@ class Execution:
         """See `Cluster.dispose`."""
         self.cluster.dispose()
         self.convergence.dispose()
-        self.checkers.dispose()
-        for checkers in self.further_checkers.values():
+        for checkers in self.checkers.values():
             checkers.dispose()
 
     def _runnable(self, rules: Rules) -> Rules:
@@ -197,7 +195,7 @@ class Execution:
         """See `Kernel.audit`."""
         budget, now_us = integer(self.config, "sim.state.budget"), self.kernel.now_us
         self.cluster.dispose_ended()
-        sends = len(self.sends) + sum([len(sends) for sends in self.further_sends.values()])
+        sends = sum([len(sends) for sends in self.sends.values()])
         if self.cluster.size + sends + len(self.injection.realised) > budget:
             raise BudgetError("sim.state.budget", budget, "objects", f"{now_us / 1e6:.6f} s")
 
@@ -283,7 +281,7 @@ class Execution:
         reach the log of another topic of that name.
         """
         first_id = partition.place * IDS_EACH
-        self.further_checkers[partition.name] = Checkers(partition.recorder)
+        self.checkers[partition.name] = Checkers(partition.recorder)
         if self.clients_began:
             partition.recorder.availability.begin(self.kernel.now_us)
         self.convergence.add(partition, first_id)
@@ -319,15 +317,17 @@ class Execution:
         if batches is None:
             plan, batches = self._drawn()
             self.plan = self._without(self._about_others(plan))
-        self.sends = [ProducerBatch(first_id, count, acks, due_us) for first_id, count, acks, due_us in batches]
+        sends = [ProducerBatch(first_id, count, acks, due_us) for first_id, count, acks, due_us in batches]
         if recorded is not None:
             self.plan = recorded.plan
             if recorded.continued is not None:
                 at_us = recorded.continued.after_us + 1
                 self.kernel.call_at(at_us, ALWAYS, self._continue, recorded.continued)
         self.injection.schedule(self.plan)
-        self._schedule(self.cluster.partitions[0], self.sends)
-        for partition in self.cluster.partitions[1:]:
+        first, *others = self.cluster.partitions
+        self.sends[first.name] = sends
+        self._schedule(first, sends)
+        for partition in others:
             self._schedule_sends(partition, FIRST_BURST_US, 0)
 
     def _schedule(self, partition: ClusterPartition, sends: Sequence[ProducerBatch]) -> None:
@@ -355,7 +355,7 @@ class Execution:
                 sends = [
                     ProducerBatch(first_id + batch.first_id, batch.count, batch.acks, batch.due_us) for batch in sends
                 ]
-        self.further_sends[partition.name] = sends
+        self.sends[partition.name] = sends
         if sends:
             self._schedule(partition, sends)
 
@@ -388,17 +388,18 @@ class Execution:
             drawn = next_blow.draw(stream, blow.warning, blow.variant, weak, leader, limits, at_us)
         self.plan = self.injection.replace(self._without(Plan(drawn.faults)))
         first = cluster.partitions[0]
-        planned = zip(first.producers, self._by_producer(self.sends), strict=True)
-        self.sends = sorted([send for producer, own in planned for send in own[: producer.sent]], key=_first_record)
-        for send in self.sends:
+        planned = zip(first.producers, self._by_producer(self.sends[first.name]), strict=True)
+        sends = sorted([send for producer, own in planned for send in own[: producer.sent]], key=_first_record)
+        for send in sends:
             send.due_us = min(send.due_us, at_us)  # Those sent ahead of their times (fault `next-batches`).
-        sent = len(self.sends)
-        record = self.sends[-1].first_id + self.sends[-1].count if sent else 0
+        sent = len(sends)
+        record = sends[-1].first_id + sends[-1].count if sent else 0
         acks = acks_number(str(self.config["acks"]))
         for due_us, count in drawn.batches:
-            self.sends.append(ProducerBatch(record, count, acks, due_us))
+            sends.append(ProducerBatch(record, count, acks, due_us))
             record += count
-        self._schedule(first, self.sends[sent:])
+        self.sends[first.name] = sends
+        self._schedule(first, sends[sent:])
         self._blows_end_us = drawn.end_us
 
     def _weak(self, blow: Blow) -> tuple[int, ...]:
@@ -522,7 +523,7 @@ class Execution:
             history.findings.violations.append(failure)
         logs = [directories.log(name) for directories in cluster.machines.directories.values()]
         led = None if leader is None else leader.replica(name)
-        checkers = self.further_checkers.get(name, self.checkers)
+        checkers = self.checkers[name]
         changed = cluster.control.changed_settings(name)
         in_force = cluster.settings_in_force(name) if changed else None
         checkers.final(RunEnd(None if led is None else led.partition, logs, live, now_us, changed, in_force))
@@ -590,7 +591,7 @@ class Execution:
 
     def judged_by(self, promised: Promised) -> PromiseColumns:
         """How another mode's promise judges the ended run. The same settings must mean unclean election in both."""
-        first, recorder = self.cluster.name, self.cluster.recorder
+        first, recorder = self.cluster.partitions[0].name, self.cluster.recorder
         violations = recorder.history.findings.violations  # Of all partitions.
         recorders = {first: recorder}
         recorders |= {name: further for name, further in recorder.further.items() if _may_be_covered(further)}
@@ -632,9 +633,7 @@ class Execution:
 
     def sends_to(self, name: str) -> Sequence[ProducerBatch]:
         """The batches of a partition, in order of their records."""
-        if self.scenario.script:
-            return self.script.sends.get(name, ())
-        return self.sends if name == self.cluster.name else self.further_sends.get(name, ())
+        return (self.script.sends if self.scenario.script else self.sends).get(name, ())
 
 
 def _may_be_covered(recorder: Recorder) -> bool:
@@ -687,8 +686,8 @@ def drawn_topics(scenario: Scenario, streams: Streams) -> list[Topic]:
     ]
 
 
-def partitions(topics: Sequence[Topic], config: Mapping[str, Value]) -> tuple[list[str], list[TopicPartition]]:
-    """The names of the partitions, and those besides the first; `config` is that of the cluster."""
+def partitions(topics: Sequence[Topic], config: Mapping[str, Value]) -> list[TopicPartition]:
+    """The partitions; `config` is that of the cluster."""
     found = []
     for topic in topics:
         if not topic.created:
@@ -697,7 +696,9 @@ def partitions(topics: Sequence[Topic], config: Mapping[str, Value]) -> tuple[li
         min_isr = integer(topic.config, MIN_ISR) if MIN_ISR in topic.config else None
         names = [f"{topic.name}-{number}" for number in range(topic.partitions)]
         found += [TopicPartition(name, factor, min_isr, idle=topic.idle) for name in names]
-    return [partition.name for partition in found] or [TOPIC], found[1:]
+    if not found:
+        return [TopicPartition(TOPIC, integer(config, FACTOR))]
+    return [replace(found[0], min_isr=None), *found[1:]]  # The cluster has the settings of the first topic.
 
 
 def cluster_topics(topics: Sequence[Topic], config: Mapping[str, Value]) -> list[ClusterTopic]:

@@ -377,6 +377,7 @@ def _planned(sends: Sequence[ProducerBatch]) -> list[PlannedSend]:
 
 def _result(run: Execution, error: str, shown: str, trace: list[Shown] | None) -> RunResult:
     ended = EndedRun(run, error)
+    planned = {name: _planned(sends) for name, sends in run.sends.items()}
     return RunResult(
         row=rows.row(ended),
         trace=trace,
@@ -392,8 +393,8 @@ def _result(run: Execution, error: str, shown: str, trace: list[Shown] | None) -
         window_us=run.cluster.recorder.of(shown).availability.window_us,
         settings=run.config,
         rules=run.overrides,
-        sends=_planned(run.sends),
-        further_sends={name: _planned(sends) for name, sends in run.further_sends.items()},
+        sends=planned.pop(run.cluster.partitions[0].name, []),
+        further_sends=planned,
         topics=[topic.name for topic in run.topics],
         horizon_us=run.horizon_us if run.scenario.drawn else None,
         older=run.older,

@@ -8,17 +8,14 @@ from sim.config import Value
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.control_plane import ControlPlane
-from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
+from sim.protocol.kraft.metadata import ELR_FEATURE
 from sim.protocol.replica.partition import Partition
 
 
-def note_settings(recorder: Recorder, config: Mapping[str, Value], replication_factor: int) -> None:
-    """Record the initial settings that the promise of eligible leader replicas depends on."""
-    smallest = config[MIN_ISR]
-    assert isinstance(smallest, int)
+def note_settings(recorder: Recorder, config: Mapping[str, Value]) -> None:
+    """Record that eligible leader replicas are off, which a promise depends on."""
     if not config[ELR_FEATURE]:
         recorder.record_for_all(steps.Fact(steps.ELR_OFF, 0))
-    recorder.record(steps.MinIsr(min(smallest, replication_factor)))
 
 
 class Administrator:

@@ -46,7 +46,7 @@ CLOSING_US: Final = 300
 
 
 class Cluster:
-    """Partitions on some brokers, whose ids begin at 1. What names no partition is about the first one.
+    """Partitions on some brokers, whose ids begin at 1. What names no partition is about the first one that exists.
 
     Args:
         brokers: number of brokers.
@@ -58,8 +58,7 @@ class Cluster:
         scripted: whether a script decides elections and ISR.
         first: the broker that starts first and so becomes controller.
         topology: the places of brokers.
-        name: the first partition.
-        further: the other partitions.
+        partitions: its partitions; by default one.
         topics: the topics that may be created, enlarged or deleted.
         places: topic -> number of the log directory in which its replicas are created; others are created in the
             directory with the fewest logs.
@@ -73,8 +72,8 @@ class Cluster:
         partitions: all partitions with their clients, also those that were deleted.
         topics: creates and deletes topics.
         is_healed: whether all faults are undone, so that each broker which shuts down by itself is started again.
-        producer: the first partition's.
-        consumer: the first partition's.
+        producer: that of the partition that was the first when the cluster was created.
+        consumer: likewise.
     """
 
     __deletable__ = ("_supervisor", "machines")
@@ -91,8 +90,7 @@ class Cluster:
         scripted: bool,
         first: int = 1,
         topology: Topology | None = None,
-        name: str = TOPIC,
-        further: Sequence[TopicPartition] = (),
+        partitions: Sequence[TopicPartition] = (),
         topics: Sequence[ClusterTopic] = (),
         places: Mapping[str, int] | None = None,
         producers: int = 1,
@@ -101,12 +99,13 @@ class Cluster:
         recorder: Recorder | None = None,
     ) -> None:
         self.kernel = kernel
-        self.recorder = recorder or Recorder(kernel, integer(config, "sim.record.budget"), name=name)
-        self.name = name
-        names = (name, *(one.name for one in further))
-        for other in names[1:]:
-            if other not in self.recorder.further:
-                self.recorder.add_partition(other)
+        factor = integer(config, "default.replication.factor")
+        partitions = partitions or (TopicPartition(TOPIC, factor),)
+        first_name, *other_names = [partition.name for partition in partitions]
+        self.recorder = recorder or Recorder(kernel, integer(config, "sim.record.budget"), name=first_name)
+        for name in other_names:
+            if name not in self.recorder.further:
+                self.recorder.add_partition(name)
         self.network = Network(
             kernel,
             streams,
@@ -128,8 +127,8 @@ class Cluster:
         self.running: dict[int, Broker] = {}
         self._ended: list[Broker] = []
         self._places = {} if places is None else dict(places)
-        place = self._places.get(topic_of(name), 1)
-        self.machines = Machines(self, self.settings, name, streams, kernel, self.recorder, place)
+        place = self._places.get(topic_of(first_name), 1)
+        self.machines = Machines(self, self.settings, first_name, streams, kernel, self.recorder, place)
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
         phases, ranks = streams("heartbeats"), streams("expirations")
@@ -139,22 +138,22 @@ class Cluster:
         self.is_healed = False
         self._pauses: list[tuple[int, object]] = []
         self._supervisor = Supervisor(kernel, self.settings, self._incarnations, self.start)
-        replication_factor = integer(config, "default.replication.factor")
-        note_settings(self.recorder, config, replication_factor)
-        replicas = self.topology.placed(self.settings, replication_factor)
         in_order = self.topology.placed(self.settings, len(self.settings))
-        others = []
-        for place, one in enumerate(further, 1):
+        note_settings(self.recorder, config)
+        setups = []
+        for place, partition in enumerate(partitions):
             start = place % len(in_order)
-            rotated = (in_order[start:] + in_order[:start])[: one.replication_factor]
-            others.append(PartitionSetup(one.name, rotated, one.min_isr, self.recorder.of(one.name)))
-            smallest = integer(config, MIN_ISR) if one.min_isr is None else one.min_isr
-            self.recorder.of(one.name).record(steps.MinIsr(min(smallest, one.replication_factor)))
-        self._min_isrs = {one.name: one.min_isr for one in further if one.min_isr is not None}
+            replicas = (in_order[start:] + in_order[:start])[: partition.replication_factor]
+            recorder = self.recorder.of(partition.name)
+            setups.append(PartitionSetup(partition.name, replicas, partition.min_isr, recorder))
+            smallest = integer(config, MIN_ISR) if partition.min_isr is None else partition.min_isr
+            recorder.record(steps.MinIsr(min(smallest, partition.replication_factor)))
+        self._min_isrs = {
+            partition.name: partition.min_isr for partition in partitions if partition.min_isr is not None
+        }
         decide.has_quorum.note()
         setup = ControlPlaneSetup(
-            name,
-            replicas,
+            setups,
             len(self.settings),
             decide,
             config,
@@ -163,7 +162,6 @@ class Cluster:
             in_order,
             self._min_isrs,
             expiry_ranks,
-            others,
         )
         self.control = control_plane(setup, scripted=scripted)
         heeds_unclean = heeds_unclean_election(config, client_rules)
@@ -172,16 +170,12 @@ class Cluster:
         self._first = first
         bootstrap, of_clients = tuple(self.settings), client_settings(config)
         self.partitions: list[ClusterPartition] = []
-        for place, other in enumerate(names):
-            recorder = self.recorder.of(other)
-            clients = ClientSetup(other, bootstrap, of_clients, kernel, self.network, recorder, decide, producers)
-            idle = place > 0 and further[place - 1].idle
-            self.partitions.append(ClusterPartition(other, place, clients, idle=idle))
+        for place, partition in enumerate(partitions):
+            name, recorder = partition.name, self.recorder.of(partition.name)
+            clients = ClientSetup(name, bootstrap, of_clients, kernel, self.network, recorder, decide, producers)
+            self.partitions.append(ClusterPartition(name, place, clients, idle=partition.idle))
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
-        setup_of_clients = self.partitions[0].setup
-        self.topics = Topics(
-            topics, self.partitions, self.control, self.recorder, setup_of_clients, self._min_isrs, self.links
-        )
+        self.topics = Topics(topics, self.partitions, self.control, self._min_isrs, self.links)
 
     def _keep_one_directory(self, rules: Mapping[int, Rules], decide: Decisions) -> None:
         """Give one log directory to brokers that know none, or whose controller knows none (KRaft before 3.7)."""
@@ -249,6 +243,11 @@ class Cluster:
         calls = self.kernel.pending + self.network.held
         batches = sum([partition.size for partition in self.partitions])
         return CALL_SIZE * calls + self.network.subjects + batches + self.recorder.size
+
+    @property
+    def name(self) -> str:
+        """The first partition that exists, which what names none is about."""
+        return self.control.first
 
     @property
     def replicas(self) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ class ControlPlaneSetup:
     """Arguments of a control plane.
 
     Attributes:
-        replicas: the first partition's assignment, the preferred leader first.
+        partitions: what names no partition is about the first of them.
         brokers: number of brokers; when all are registered (in KRaft: unfenced), an administrator creates the topic.
         in_order: all brokers, in the order in which replicas are placed.
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own; later ones are added to it.
@@ -63,8 +63,7 @@ class ControlPlaneSetup:
         config: full configuration of the cluster.
     """
 
-    topic: str
-    replicas: tuple[int, ...]
+    partitions: Sequence[PartitionSetup]
     brokers: int
     decide: Decisions
     config: Mapping[str, Value]
@@ -73,22 +72,21 @@ class ControlPlaneSetup:
     in_order: tuple[int, ...]
     min_isrs: dict[str, int]
     expiry_ranks: Mapping[int, int]
-    further: Sequence[PartitionSetup] = ()
 
 
 class ControlPlane(SessionKeeper):
     """Base of both control planes; see the module.
 
     Attributes:
-        state: the first partition's state; partition epoch -1 before the topic is created, leader epoch -1 before the
-            first leader.
-        further: states of the other partitions, by name.
+        states: the state of each partition, by name; partition epoch -1 before the topic is created, leader epoch -1
+            before the first leader.
+        setups: how each partition was created, by name.
+        first: the first partition, which what names none is about.
         acknowledged: the settings that were changed, with the value that was acknowledged last.
         changed: called after each decision and registration.
         ended: called with the broker after its session has ended.
     """
 
-    state: LeaderAndIsr
     session_us: int
 
     def __init__(self, setup: ControlPlaneSetup) -> None:
@@ -96,7 +94,6 @@ class ControlPlane(SessionKeeper):
         min_isr = setup.config[MIN_ISR]
         assert isinstance(min_isr, int)
         self._min_isr = min_isr
-        self.topic = setup.topic
         self.acknowledged: dict[str, Value] = {}
         self._brokers = setup.brokers
         self.kernel = setup.kernel
@@ -104,32 +101,37 @@ class ControlPlane(SessionKeeper):
         self.reached = setup.recorder.coverage.reached
         self.changed: Callable[[], None] | None = None
         self.ended: Callable[[int], None] | None = None
-        self.state = LeaderAndIsr(setup.topic, NO_LEADER, -1, setup.replicas, -1, setup.replicas)
-        self.recorder.record(steps.Isr(setup.replicas, -1))
-        self.record_state()
-        self.further: dict[str, LeaderAndIsr] = {}
-        self.setups = {one.name: one for one in setup.further}
-        for one in self.setups.values():
-            self._note_further(one)
+        self.states: dict[str, LeaderAndIsr] = {}
+        self.setups: dict[str, PartitionSetup] = {}
+        self.first = setup.partitions[0].name
+        for partition in setup.partitions:
+            self.note_partition(partition)
 
     @property
     def controller(self) -> int:
         """The broker that is the controller; 0 or less if it is not a broker."""
         return 0
 
-    def _note_further(self, one: PartitionSetup) -> None:
-        """Note a partition besides the first before it is created."""
-        self.further[one.name] = LeaderAndIsr(one.name, NO_LEADER, -1, one.replicas, -1, one.replicas)
-        one.recorder.record(steps.Isr(one.replicas, -1))
-        self.record_further(one)
+    def note_partition(self, setup: PartitionSetup) -> None:
+        """Note a partition before it is created."""
+        name, replicas = setup.name, setup.replicas
+        self.setups[name] = setup
+        self.states[name] = LeaderAndIsr(name, NO_LEADER, -1, replicas, -1, replicas)
+        setup.recorder.record(steps.Isr(replicas, -1))
+        self.record_state(name)
+
+    @property
+    def state(self) -> LeaderAndIsr:
+        """The state of the first partition."""
+        return self.states[self.first]
 
     def exists(self, name: str) -> bool:
         """Whether there is such a partition; no name stands for the first."""
-        return name in ("", self.topic) or name in self.further
+        return not name or name in self.states
 
     def state_of(self, name: str) -> LeaderAndIsr:
         """The state of a partition; that of the first if there is none of that name."""
-        return self.further.get(name, self.state)
+        return self.states.get(name) or self.states[self.first]
 
     def min_isr_of(self, name: str) -> int:
         """``min.insync.replicas`` of a partition, at most its number of replicas."""
@@ -137,21 +139,16 @@ class ControlPlane(SessionKeeper):
         min_isr = self._min_isr if one is None or one.min_isr is None else one.min_isr
         return min(min_isr, len(self.state_of(name).replicas))
 
-    def record_further(self, one: PartitionSetup) -> None:
-        """`record_state` of a partition besides the first."""
-        one.recorder.record(steps.Decided(self.further[one.name], self.min_isr_of(one.name)))
-
-    def record_state(self) -> None:
-        """Record that `state` or ``min.insync.replicas`` changed."""
-        self.recorder.record(steps.Decided(self.state, min(self._min_isr, len(self.state.replicas))))
+    def record_state(self, name: str) -> None:
+        """Record that a partition's state or ``min.insync.replicas`` changed."""
+        self.setups[name].recorder.record(steps.Decided(self.states[name], self.min_isr_of(name)))
 
     def set_min_isr(self, min_isr: int) -> None:
         """Handle a change of ``min.insync.replicas``."""
         self._min_isr = min_isr
-        self.record_state()
-        for setup in self.setups.values():
+        for name, setup in self.setups.items():
             if setup.min_isr is None:
-                self.record_further(setup)
+                self.record_state(name)
 
     # Faults.
 

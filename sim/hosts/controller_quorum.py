@@ -79,8 +79,9 @@ class ControllerQuorum(QuorumSessions):
         active = self.server.active
         brokers = active.image.brokers
         if len(brokers) == self._brokers and all(active.image.is_active(broker) for broker in brokers):
-            active.create_partition(self.topic, self.state.replicas)
-            active.create_topic({setup.name: setup.replicas for setup in self.setups.values()})
+            first, *others = self.setups.values()
+            active.create_partition(first.name, first.replicas)
+            active.create_topic({setup.name: setup.replicas for setup in others})
 
     # Faults of controllers.
 
@@ -206,7 +207,7 @@ class ControllerQuorum(QuorumSessions):
             return False
         before, self.server.history.forced = self.server.history.forced, self.server.history.forced or kind in FORCED
         try:
-            error = self.server.active.elect(name or self.topic, kind, desired)
+            error = self.server.active.elect(name or self.first, kind, desired)
         except NotAssignedError as exception:
             error = UNKNOWN_SERVER_ERROR
             self.server.event_failed(exception)
@@ -216,14 +217,14 @@ class ControllerQuorum(QuorumSessions):
 
     def reassign(self, replicas: tuple[int, ...], name: str = "") -> bool:
         """See `ControlPlane.reassign`. Kafka: QuorumController#alterPartitionReassignments."""
-        return self._is_known(name) and not self.server.active.reassign(name or self.topic, replicas)
+        return self._is_known(name) and not self.server.active.reassign(name or self.first, replicas)
 
     def cancel_reassignment(self, name: str = "") -> bool:
         """See `ControlPlane.cancel_reassignment`: unclean if no electable replica is in the resulting ISR."""
         if not self._is_known(name):
             return False
         before = candidates(self.state_of(name))
-        if self.server.active.cancel_reassignment(name or self.topic):
+        if self.server.active.cancel_reassignment(name or self.first):
             return False
         after = self.state_of(name).isr
         if after and set(before).isdisjoint(after):
@@ -240,8 +241,7 @@ class ControllerQuorum(QuorumSessions):
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
         """See `ControlPlane.create_partitions`. Kafka: QuorumController#createTopics."""
         for setup in setups:
-            self.setups[setup.name] = setup
-            self._note_further(setup)
+            self.note_partition(setup)
             min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
             setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
         self.server.active.create_topic({setup.name: setup.replicas for setup in setups})

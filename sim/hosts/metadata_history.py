@@ -60,10 +60,7 @@ class MetadataHistory:
     def _note_partition(self, record: PartitionRegistration) -> None:
         plane, name, recorder = self._plane, record.name, self._recorder.of(record.name)
         old = plane.state_of(name)
-        if name in plane.further:
-            plane.further[name] = record
-        else:
-            plane.state = record
+        plane.states[name] = record
         if record.leader != old.leader:
             if record.leader:
                 self._note_forced(record.leader, old)
@@ -84,16 +81,13 @@ class MetadataHistory:
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             recorder.record(steps.Elr(record.elr, record.last_known_elr, record.leader_epoch))
-        if name in plane.further:
-            plane.record_further(plane.setups[name])
-        else:
-            plane.record_state()
+        plane.record_state(name)
 
     def _note_deleted(self, record: TopicRemoval) -> None:
         plane = self._plane
         self._recorder.record(steps.TopicChange(steps.TOPIC_DELETED, record.names))
         for name in record.names:
-            del plane.further[name], plane.setups[name]
+            del plane.states[name], plane.setups[name]
             self._recorder.of(name).close()
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
@@ -103,19 +97,15 @@ class MetadataHistory:
         self.forced = False
 
     def _note_min_isr(self, records: Sequence[Record], active: QuorumController) -> None:
-        """Note the effective ``min.insync.replicas`` of the first partition, and of others for which it changed."""
-        state, further, noted = self._plane.state, self._plane.further, self._min_isrs
-        if isinstance(state, PartitionRegistration):
-            self._recorder.record(steps.MinIsr(active.own_min_isr(state)))
-        if not further:
-            return
+        """Note the effective ``min.insync.replicas`` of partitions for which it changed."""
+        states, noted = self._plane.states, self._min_isrs
         changed = any(isinstance(record, ConfigRecord) for record in records)
-        for other in further.values() if changed else records:
-            if isinstance(other, PartitionRegistration) and other.name in further:
-                min_isr = active.own_min_isr(other)
-                if noted.get(other.name) != min_isr:
-                    noted[other.name] = min_isr
-                    self._recorder.of(other.name).record(steps.MinIsr(min_isr))
+        for state in states.values() if changed else records:
+            if isinstance(state, PartitionRegistration) and state.name in states:
+                min_isr = active.own_min_isr(state)
+                if noted.get(state.name) != min_isr:
+                    noted[state.name] = min_isr
+                    self._recorder.of(state.name).record(steps.MinIsr(min_isr))
 
     def _note_broker(self, record: BrokerRegistration) -> None:
         broker = record.broker

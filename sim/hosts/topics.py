@@ -12,7 +12,6 @@ from itertools import count
 from typing import Final
 
 from sim.history import steps
-from sim.history.recorder import Recorder
 from sim.hosts.client import CLIENTS_EACH, CONSUMER, PRODUCER, VALIDATOR, ClientSetup
 from sim.hosts.consumer import Consumer
 from sim.hosts.control_plane import ControlPlane, PartitionSetup
@@ -160,8 +159,6 @@ class Topics:
         topics: the topics, which exist or may be created; none of a cluster whose partitions stay.
         partitions: the cluster's partitions, to which new ones are added; deleted ones stay in the list.
         control: the control plane.
-        recorder: that of the first partition.
-        first: the first partition's client setup.
         min_isrs: ``min.insync.replicas`` by partition, for brokers and controllers.
         links: the cluster's links: faults of those between brokers and producers are also those of new producers.
 
@@ -175,8 +172,6 @@ class Topics:
         topics: Sequence[ClusterTopic],
         partitions: list[ClusterPartition],
         control: ControlPlane,
-        recorder: Recorder,
-        first: ClientSetup,
         min_isrs: dict[str, int],
         links: Links,
     ) -> None:
@@ -184,8 +179,8 @@ class Topics:
         self._topics = {topic.name: topic for topic in topics}
         self._partitions = partitions
         self._control = control
-        self._recorder = recorder
-        self._setup = first
+        self._setup = partitions[0].setup
+        self._recorder = self._setup.recorder
         self._min_isrs = min_isrs
         self._ids = {topic.name: int(topic.created) for topic in topics}
         self._names: dict[str, list[str]] = {

@@ -101,17 +101,7 @@ class ZkTree:
 
     def keep(self, state: LeaderAndIsr) -> None:
         """Keep the new state of a partition."""
-        if state.name in self._plane.further:
-            self._plane.further[state.name] = state
-        else:
-            self._plane.state = state
-
-    def _record_decided(self, name: str) -> None:
-        """Record that a partition's state changed."""
-        if name in self._plane.further:
-            self._plane.record_further(self._plane.setups[name])
-        else:
-            self._plane.record_state()
+        self._plane.states[state.name] = state
 
     def notify(
         self, broker: int, what: int, change: tuple[str, Value] | None = None, names: tuple[str, ...] = ()
@@ -176,7 +166,7 @@ class ZkTree:
     def read(self, names: tuple[str, ...] = ()) -> list[tuple[LeaderAndIsr, tuple[int, ...]]]:
         """See `KafkaZkClient.read`."""
         plane = self._plane
-        names = names or (plane.topic, *plane.further)
+        names = names or tuple(plane.states)
         return [(plane.state_of(name), self.targets.get(name, ())) for name in names]
 
     def update_state(
@@ -208,7 +198,7 @@ class ZkTree:
         state = self._plane.state_of(name).assigned(replicas)
         self.keep(state)
         self.note_assignment(name, before)
-        self._record_decided(name)
+        self._plane.record_state(name)
         if self._plane.changed is not None:
             self._plane.changed()
         return state
@@ -298,7 +288,7 @@ class ZkTree:
         elif leader == old.leader and leader_epoch > old.leader_epoch:
             recorder.record(steps.EpochRaised(leader, leader_epoch))
         self.note_assignment(name, (old.replicas, self.targets.get(name, ())))
-        self._record_decided(name)
+        self._plane.record_state(name)
         if self._plane.changed is not None:
             self._plane.changed()
         return state

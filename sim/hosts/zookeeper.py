@@ -134,7 +134,7 @@ class ZooKeeper(ZooKeeperSessions):
         self.recorder.record_for_all(steps.Registered(steps.REGISTERED, broker, info.incarnation))
         self.tree.brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
-            self._create((self.topic, *self.further))
+            self._create(tuple(self.states))
         if self.changed is not None:
             self.changed()
         return session.broker_epoch
@@ -291,7 +291,7 @@ class ZooKeeper(ZooKeeperSessions):
     def elect_preferred(self, name: str = "") -> bool:
         if not self.exists(name):
             return False
-        self.tree.notify_controller(PREFERRED_ELECTION, (name or self.topic,))
+        self.tree.notify_controller(PREFERRED_ELECTION, (name or self.first,))
         return self.controller in self.sessions
 
     def reassign(self, replicas: tuple[int, ...], name: str = "") -> bool:
@@ -301,7 +301,7 @@ class ZooKeeper(ZooKeeperSessions):
         """
         if not self.exists(name):
             return False
-        name = name or self.topic
+        name = name or self.first
         before = self.tree.assignment(name)
         if name in self.tree.targets or replicas == before[0]:
             return False
@@ -331,8 +331,7 @@ class ZooKeeper(ZooKeeperSessions):
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
         """See `ControlPlane.create_partitions`. Kafka: AdminZkClient#createTopicWithAssignment (2.6-3.9)."""
         for setup in setups:
-            self.setups[setup.name] = setup
-            self._note_further(setup)
+            self.note_partition(setup)
             min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
             setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
         self._create(tuple([setup.name for setup in setups]))
@@ -342,7 +341,6 @@ class ZooKeeper(ZooKeeperSessions):
         self.config[key] = self.acknowledged[key] = value
         if key == MIN_ISR:
             assert isinstance(value, int)
-            self.recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
             for setup in self.setups.values():
                 if setup.min_isr is None:
                     setup.recorder.record(steps.MinIsr(min(value, len(self.state_of(setup.name).replicas))))

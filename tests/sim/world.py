@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim.checkers.registry import Checkers
-from sim.config import Value, resolve
+from sim.config import Value, integer, resolve
 from sim.history.recorder import Recorder
-from sim.hosts.cluster import Cluster
+from sim.hosts.cluster import TOPIC, Cluster
 from sim.hosts.topics import ClusterTopic, TopicPartition
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
@@ -65,19 +65,21 @@ class World:
         topics: Sequence[ClusterTopic] = (),
         places: Mapping[str, int] | None = None,
     ) -> None:
+        resolved = resolve({"default.replication.factor": brokers}, config or {})
+        factor = integer(resolved, "default.replication.factor")
         chosen = mode_named(mode).rules.override(rules or {})
         kernel = Kernel()
         recorder = Recorder(kernel)
         Checkers(recorder)
         self.cluster = Cluster(
             brokers=brokers,
-            config=resolve({"default.replication.factor": brokers}, config or {}),
+            config=resolved,
             broker_config={},
             rules=dict.fromkeys(range(1, brokers + 1), chosen),
             client_rules=chosen,
             scripted=scripted,
             first=first,
-            further=further,
+            partitions=(TopicPartition(TOPIC, factor), *further),
             topics=topics,
             places=places,
             kernel=kernel,

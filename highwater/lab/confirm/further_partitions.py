@@ -48,7 +48,7 @@ class FurtherPartitions:
         self._config = config
         self._topics = topics
         self._first = topics[0].name if topics else ""
-        _, further = partitions(topics, config)
+        further = partitions(topics, config)[1:]
         brokers = sorted(cluster.brokers)
         self.replicas: dict[str, list[int]] = {}
         """Partition -> its replicas, placed as in the simulation."""

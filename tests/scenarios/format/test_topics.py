@@ -23,6 +23,7 @@ from scenarios.single.execution import Execution
 from scenarios.single.rows import row as row_of
 from scenarios.single.run import run, run_row
 from sim.errors import InputError
+from sim.hosts.cluster import TOPIC
 from sim.protocol import probes
 from sim.protocol.modes import MODES
 
@@ -96,7 +97,7 @@ def test_a_run_of_several_partitions_leaves_nothing_to_the_garbage_collector() -
 def test_the_first_partition_is_drawn_as_without_others() -> None:
     alone, one = executed(with_topics("")), executed(with_topics())
     assert one.plan == alone.plan
-    assert [send.due_us for send in one.sends] == [send.due_us for send in alone.sends]
+    assert [send.due_us for send in one.sends["orders-0"]] == [send.due_us for send in alone.sends[TOPIC]]
 
 
 def test_an_idle_topic_is_written_to_when_everything_is_healed() -> None:
@@ -113,9 +114,9 @@ def test_an_idle_partition_that_nothing_changed_converges_without_a_write() -> N
     one = executed(with_topics(topics))
     control = one.cluster.control
     written = [partition for partition in one.cluster.partitions[1:] if partition.recorder.history.clients.acks]
-    unchanged = [name for name in control.further if control.state_of(name).partition_epoch == 0]
+    unchanged = [name for name in list(control.states)[1:] if control.state_of(name).partition_epoch == 0]
     assert unchanged
-    assert {partition.name for partition in written} == set(control.further) - set(unchanged)
+    assert {partition.name for partition in written} == set(list(control.states)[1:]) - set(unchanged)
     joined = {partition.name for partition in one.cluster.partitions[1:] if partition.has_clients}
     assert joined == {partition.name for partition in written}
     assert all(convergence.converged for convergence in one.convergence.partitions)
@@ -283,7 +284,7 @@ def test_each_new_topic_converges_and_gets_records_and_a_deleted_one_need_not() 
         existing = [partition.name for partition in execution.cluster.partitions if not partition.deleted]
         assert [convergence.name for convergence in execution.convergence.partitions] == existing
         assert all(convergence.converged for convergence in execution.convergence.partitions)
-    assert any("@2" in name for one in ones for name in one.cluster.control.further)
+    assert any("@2" in name for one in ones for name in one.cluster.control.states)
 
 
 def test_a_run_that_changes_topics_leaves_nothing_to_the_garbage_collector() -> None:
@@ -330,7 +331,7 @@ step = "topic-deleted"
 """
     scenario = read(f"{text}{CHANGES}{lines}", "mine.toml")
     one = executed(scenario)
-    assert list(one.cluster.control.further) == ["audit-0", "audit-1", "orders-1", "events-0@2"]
+    assert list(one.cluster.control.states) == ["orders-0", "audit-0", "audit-1", "orders-1", "events-0@2"]
     assert all(convergence.converged for convergence in one.convergence.partitions)
     with pytest.raises(InputError, match="topic = 'orders': the first topic stays"):
         read(f"{text}{CHANGES}{lines}".replace('topic = "events"', 'topic = "orders"'), "mine.toml")

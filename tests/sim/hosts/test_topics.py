@@ -69,7 +69,7 @@ def test_a_deleted_topic_is_gone_from_controller_brokers_and_disks() -> None:
     assert found.cluster.topics.delete("orders")
     found.run(1)
     cluster = found.cluster
-    assert list(cluster.control.further) == []
+    assert list(cluster.control.states) == [TOPIC]
     for broker, process in cluster.running.items():
         assert list(process.replicas) == [TOPIC]
         assert list(process.metadata.known) == [TOPIC]

@@ -43,7 +43,7 @@ def two(mode: str = "kip320", config: Mapping[str, Value] | None = None) -> Worl
 
 def states(world: World) -> dict[str, LeaderAndIsr]:
     control = world.cluster.control
-    return {TOPIC: control.state, **control.further}
+    return control.states
 
 
 def leaders(world: World) -> tuple[int, ...]:
