@@ -29,6 +29,7 @@ def shown(content: dict[str, Any]) -> list[Any]:
     ]
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_shows_what_is_kept_in_it(notebook: Path, tmp_path: Path) -> None:
     kept = json.loads(notebook.read_text(encoding="utf-8"))

@@ -146,6 +146,7 @@ def test_a_fault_of_the_page_is_undone() -> None:
     assert all(row["verdict"] == "ok" for row in rows)
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("folder")
 def test_a_sweep_tells_how_often_a_value_decided(highwater: Callable[..., Call]) -> None:
     words = ("sweep", "chaos", "--modes", "kip320", "--seeds", "10..13", "--local", "1", "--json", "--output")

@@ -210,6 +210,7 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.world
 def test_what_the_findings_tell_is_skipped(moved: Path) -> None:
     store = Store(moved)
     one, two = (triage(store, 2, None, processes, shrunk=0, all_but_known=True) for processes in (1, 2))

@@ -100,6 +100,7 @@ def test_the_first_difference_is_the_first_step_that_differs() -> None:
     assert first_difference(one, one) is None
 
 
+@pytest.mark.world
 def test_a_failed_run_gets_its_point_of_no_return() -> None:
     (found,) = of_cases([case("power", "hw", 20)], None, 12, budget_s=60)
     assert found.curve is not None

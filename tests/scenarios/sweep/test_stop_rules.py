@@ -98,6 +98,7 @@ def stopped(
     return run_sweep(POWER, output, backend or Here(), chunks=chunks, wave_units=wave_units, until=rules)
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("short_steps")
 def test_it_stops_after_the_same_seeds_however_it_is_divided(tmp_path: Path) -> None:
     whole = run_sweep(POWER, tmp_path / "whole", Here())

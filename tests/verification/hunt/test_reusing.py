@@ -44,6 +44,7 @@ def test_rows_that_are_taken_over_equal_those_of_runs() -> None:
     assert len(CHANGES) == 20
 
 
+@pytest.mark.world
 def test_rows_of_a_plugins_modes_that_are_taken_over_equal_those_of_runs() -> None:
     results = Found()
     with loaded(PLUGIN):

@@ -52,6 +52,7 @@ def test_the_replay_line_of_a_row_repeats_it(highwater: Callable[..., Call], out
     assert highwater(*words, "--output", tmp_path).code == 0
 
 
+@pytest.mark.world
 def test_a_run_with_a_blow_is_shrunk_to_a_plan_without_one(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("shrink", *RUN, "--kind", "committed-loss", "--budget", "40s", "--output", tmp_path)
     assert call.code == 0

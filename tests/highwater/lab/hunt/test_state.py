@@ -147,6 +147,7 @@ def changed(data: Any, path: tuple[Any, ...], value: object) -> Any:
     return data
 
 
+@pytest.mark.world
 def test_a_state_of_wrong_types_is_refused_or_can_be_shown(tmp_path: Path) -> None:
     state = full()
     state.about = HUNTED

@@ -29,6 +29,7 @@ def reviewed(name: str, base: str, scenario: str, seeds: int, folder: Path) -> t
         return found, list(page.answer(found))
 
 
+@pytest.mark.world
 def test_another_order_of_election_is_harmless(tmp_path: Path) -> None:
     found, said = reviewed("last-first", "elr", "elr-chaos", 8, tmp_path)
     assert (found.verdict, found.is_worse, found.unproven) == (HARMLESS, False, {})
@@ -50,6 +51,7 @@ def test_an_hw_of_the_leader_alone_loses(tmp_path: Path) -> None:
     assert said[0] == "leader-alone breaks its promise where elr keeps it."
 
 
+@pytest.mark.world
 def test_an_hw_of_all_replicas_costs_availability_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reviewing, "_moves", lambda *_: [])
     found, said = reviewed("all-replicas", "elr", "elr-chaos", 48, tmp_path)
@@ -58,6 +60,7 @@ def test_an_hw_of_all_replicas_costs_availability_only(tmp_path: Path, monkeypat
     assert any(line.startswith("all-replicas costs availability in elr-chaos (+") for line in said)
 
 
+@pytest.mark.world
 def test_elr_without_a_feature_level_breaks_a_rolling_upgrade(tmp_path: Path) -> None:
     found, said = reviewed("early-elr", "kraft-3.5", "power", 9, tmp_path)
     assert (found.verdict, found.is_worse, found.lost) == (BREAKS_UPGRADE, True, {})
