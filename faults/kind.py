@@ -37,7 +37,7 @@ PARAM_KINDS: Final[Mapping[str, str]] = {
     "flag": "true or false",
     "partition": "a partition, as in orders-0",
     "topic": "a topic of the file",
-    "other-topic": "a topic of the file other than the first",
+    "deletable-topic": "a topic of the file, if there is another one",
     "dynamic": "settings of the topic that can change while brokers run",
 }
 """Kind of a `Param` -> what it allows. `scenarios.format.values.PARAMS` has their types."""

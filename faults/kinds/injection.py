@@ -143,9 +143,8 @@ class Injection:
             if before in self._to_strike:
                 self._kept_back.setdefault(before, []).append(number)
                 return
-            _TriggeredFault(
-                self, self._cluster.recorder.of(fault.partition), self._cluster.kernel, number, fault.trigger
-            )
+            recorder = self._cluster.recorder.of(fault.partition or self._cluster.name)
+            _TriggeredFault(self, recorder, self._cluster.kernel, number, fault.trigger)
 
     def strike_planned(self, number: int, step_broker: int = 0) -> None:
         """Strike a scheduled fault, unless another plan replaced it; `step_broker` as in `strike`."""
@@ -205,7 +204,7 @@ class Injection:
             self._cluster.recorder.coverage.strikes(realised.kind)
 
     def _state(self, partition: str) -> LeaderAndIsr:
-        """The state of the partition by whose roles a fault strikes; if it is gone, that of the first."""
+        """The state of the partition by whose roles a fault strikes; if it is gone, of the first that exists."""
         control = self._cluster.control
         return control.state_of(partition) if partition else control.state
 

@@ -1,7 +1,8 @@
 """Changes of topics while the cluster runs: creation, deletion, and another partition.
 
 An administrator requests them. The topic is named, or the plan's number picks one of those that exist or are missing
-when the fault strikes. The first topic cannot be deleted, and under ZooKeeper none can.
+when the fault strikes; a number never picks the first topic for deletion. The only topic cannot be deleted, and under
+ZooKeeper none can.
 """
 
 from __future__ import annotations
@@ -78,10 +79,10 @@ class TopicDeletion(TopicChangeFault):
     meaning: ClassVar[str] = "delete a topic, in KRaft; after the duration another topic of that name is created"
     needs: ClassVar[tuple[str, ...]] = (KRAFT,)
     duration: ClassVar[Duration | None] = DISTURBED
-    named: ClassVar[str] = "other-topic"
+    named: ClassVar[str] = "deletable-topic"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
-        """Delete it; False if there is none, or no controller is active."""
+        """Delete it; False if there is none or no other one, or no controller is active."""
         return cluster.topics.delete(_picked(fault, cluster.topics.existing), by=fault)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002

@@ -350,11 +350,12 @@ def further_partition(name: str | None, facts: Facts) -> str | None:
     return None if facts.topics and name == f"{facts.topics[0]}-0" else name
 
 
-def other_topic(name: str, facts: Facts) -> str:
-    """A topic that may be deleted."""
-    if facts.topics[:1] == (name,):
-        raise ValueError("the first topic stays")
-    return topic(name, facts)
+def deletable_topic(name: str, facts: Facts) -> str:
+    """A topic that may be deleted, because there is another one."""
+    found = topic(name, facts)
+    if len(facts.topics) < 2:
+        raise ValueError("the only topic stays")
+    return found
 
 
 def acks(value: object, _: Facts) -> Value:

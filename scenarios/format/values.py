@@ -240,7 +240,7 @@ PARAMS: Final[dict[str, Any]] = {
     "flag": bool,
     "partition": _Partition,
     "topic": Annotated[str, Check(fields.topic)],
-    "other-topic": Annotated[str, Check(fields.other_topic)],
+    "deletable-topic": Annotated[str, Check(fields.deletable_topic)],
     "dynamic": Annotated[
         _Settings,
         Bounds(min_length=1),

@@ -711,7 +711,7 @@ def cluster_topics(topics: Sequence[Topic], config: Mapping[str, Value]) -> list
             integer(topic.config, MIN_ISR) if MIN_ISR in topic.config else None,
             idle=topic.idle,
             created=topic.created,
-            permanent=place == 0,
+            spared=place == 0,
         )
         for place, topic in enumerate(topics)
     ]

@@ -20,6 +20,7 @@ class ControllerCrashes(Checker):
     """Remembers the last exception since a fault."""
 
     FINDINGS: ClassVar = (Finding("controller-crashes", ALWAYS),)
+    of_cluster: ClassVar[bool] = True
 
     def __init__(self, history: History) -> None:
         super().__init__(history)

@@ -24,6 +24,7 @@ class MetadataMatching(Checker):
     """Keeps the committed records for comparison."""
 
     FINDINGS: ClassVar = (warning("metadata-mismatch"),)
+    of_cluster: ClassVar[bool] = True
 
     def __init__(self, history: History) -> None:
         super().__init__(history)

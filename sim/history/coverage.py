@@ -7,7 +7,7 @@ a (fault, transition) pair that no run of a sweep has shows that the step was ne
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from sim.history import steps
 from sim.kernel.scheduler import Kernel
@@ -41,6 +41,8 @@ Wake = tuple[bytearray, int]
 
 class Coverage(steps.Listener):
     """Records what one run reaches; `decisions` are those of all participants, which know whether they were asked."""
+
+    of_cluster: ClassVar[bool] = True
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel

@@ -6,7 +6,7 @@ at the end. Integrals are value times ms, over the window of `sim.history.availa
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from sim.history import steps
 from sim.history.steps import BatchFailed, ControllerCrashed, Elected, End, Listener, Settled, Truncate
@@ -99,6 +99,8 @@ class Counts(Listener):
         controller_crashes: exceptions by which an active controller resigned.
         rounds: completed truncations that took one, two, or more OffsetsForLeaderEpoch responses.
     """
+
+    of_cluster: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.elections = 0

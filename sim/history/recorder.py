@@ -7,7 +7,7 @@ called in order of attachment, except that callbacks of moments come first and t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from sim.history.availability import Availability
 from sim.history.coverage import Coverage
@@ -63,8 +63,16 @@ class _Trace(Listener):
                 observer(entry)
 
 
+class _TraceOfAll(_Trace):
+    """The part of a trace of all partitions that one recorder has."""
+
+    of_cluster: ClassVar[bool] = True
+
+
 class _Moments(Listener):
     """Calls back at the awaited occurrence of a moment; `armed`: moment -> callback -> number of that occurrence."""
+
+    of_cluster: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.armed: dict[str, dict[Callable[[int], None], int]] = {}
@@ -130,8 +138,8 @@ class Recorder:
         if not COMPILED:
             self._packed = self._digest.packed
         self._listeners: list[list[Listener]] = [_NOBODY] * len(METHODS)
-        self._trace = _Trace({} if first is None else {"partition": name})
-        self._alone = self._trace if first is None else _Trace({})
+        self._trace = _TraceOfAll({} if first is None else {"partition": name})
+        self._alone = _Trace({})
         self._moments = _Moments()
         self._nothing_removed: dict[int, tuple[int, int]] = {}
         self._refusals: dict[int, str] = {}
@@ -174,10 +182,19 @@ class Recorder:
                 late.hear(step)
 
     def close(self) -> None:
-        """End the history of a partition, because its topic was deleted; later steps are only added to the digest."""
+        """End the history of a partition, because its topic was deleted; later steps are only added to the digest.
+
+        Steps of the whole cluster still pass the recorder of the first partition, for the listeners to which they
+        matter.
+        """
         self.closed = True
-        self._kept = []
-        self._listeners = [_NOBODY] * len(METHODS)
+        if self._place:
+            self._kept = []
+            self._listeners = [_NOBODY] * len(METHODS)
+            return
+        self._kept = self._kept.copy()  # For `catch_up`.
+        kept = [[listener for listener in listeners if listener.of_cluster] for listeners in self._listeners]
+        self._listeners = [listeners or _NOBODY for listeners in kept]
 
     @property
     def open(self) -> list[Recorder]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 from sim.history.coverage import Coverage
 from sim.history.steps import Listener, Step, StepKind
@@ -32,6 +32,8 @@ def rebuild() -> None:
 
 class StepProbes(Listener):
     """Notes the probes of plug-ins that the steps of one run reach."""
+
+    of_cluster: ClassVar[bool] = True
 
     def __init__(self, coverage: Coverage) -> None:
         self._coverage = coverage

@@ -81,7 +81,7 @@ class ControlPlane(SessionKeeper):
         states: the state of each partition, by name; partition epoch -1 before the topic is created, leader epoch -1
             before the first leader.
         setups: how each partition was created, by name.
-        first: the first partition, which what names none is about.
+        first: the first partition that exists, which what names none is about.
         acknowledged: the settings that were changed, with the value that was acknowledged last.
         changed: called after each decision and registration.
         ended: called with the broker after its session has ended.
@@ -119,6 +119,12 @@ class ControlPlane(SessionKeeper):
         self.states[name] = LeaderAndIsr(name, NO_LEADER, -1, replicas, -1, replicas)
         setup.recorder.record(steps.Isr(replicas, -1))
         self.record_state(name)
+
+    def forget(self, name: str) -> None:
+        """Forget a partition, because its topic was deleted; another one exists."""
+        del self.states[name], self.setups[name]
+        if name == self.first:
+            self.first = next(iter(self.states))
 
     @property
     def state(self) -> LeaderAndIsr:

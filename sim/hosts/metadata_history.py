@@ -87,7 +87,7 @@ class MetadataHistory:
         plane = self._plane
         self._recorder.record(steps.TopicChange(steps.TOPIC_DELETED, record.names))
         for name in record.names:
-            del plane.states[name], plane.setups[name]
+            plane.forget(name)
             self._recorder.of(name).close()
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:

@@ -162,6 +162,8 @@ class ReplicaManager(HostedReplicas):
         """
         name = replica.name
         del self.replicas[name]
+        if replica is self.first:
+            self.first = None
         self.broker.directories.remove(name)
         self._removed.append(replica)
         replica.remove()

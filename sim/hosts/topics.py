@@ -49,7 +49,7 @@ class ClusterTopic:
         name: its name.
         partitions: number of its partitions when it is created.
         created: whether it exists from the start.
-        permanent: whether it cannot be deleted, because it has the first partition.
+        spared: whether no random plan deletes it, because faults that name no partition are about its first one.
         replication_factor: see `TopicPartition`; so `min_isr` and `idle`.
     """
 
@@ -59,7 +59,7 @@ class ClusterTopic:
     min_isr: int | None = None
     idle: bool = False
     created: bool = True
-    permanent: bool = False
+    spared: bool = False
 
 
 class ClusterPartition:
@@ -198,8 +198,8 @@ class Topics:
 
     @property
     def existing(self) -> list[str]:
-        """The topics that exist and can be deleted."""
-        return [name for name, topic in self._topics.items() if self._names[name] and not topic.permanent]
+        """The topics that exist and that a random plan may delete."""
+        return [name for name, topic in self._topics.items() if self._names[name] and not topic.spared]
 
     @property
     def all_existing(self) -> list[str]:
@@ -273,12 +273,13 @@ class Topics:
         return True
 
     def delete(self, topic: str, by: object = None) -> bool:
-        """Delete a topic; False if there is none, or the controller does not delete it. See `restore` for `by`.
+        """Delete a topic; False if there is none or no other one, or the controller does not delete it. See `restore`
+        for `by`.
 
         Kafka: ReplicationControlManager#deleteTopics.
         """
         names = self.names(topic)
-        if not names or self._topics[topic].permanent or not self._control.delete_topic(names):
+        if not names or len(self.all_existing) < 2 or not self._control.delete_topic(names):
             return False
         self._names[topic] = []
         for partition in self._partitions:

@@ -38,7 +38,7 @@ SAMPLES: Final[Mapping[str, Any]] = {
     "message": "AlterPartitionRequest",
     "partition": "",
     "topic": "audit",
-    "other-topic": "orders",
+    "deletable-topic": "orders",
 }
 """Type of a script parameter -> a value that has an effect."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from sim.history.steps.base import METHODS, Step
 from sim.native import mypyc_attr
@@ -37,7 +37,14 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
-    """Receives the steps for which its class overrides a method."""
+    """Receives the steps for which its class overrides a method.
+
+    Attributes:
+        of_cluster: whether steps of the cluster as a whole matter to it, which the recorder of the first partition has:
+            so it goes on when that partition is deleted.
+    """
+
+    of_cluster: ClassVar[bool] = False
 
     def on_step(self, step: Step) -> None:
         """Receives each step whose own method is not overridden."""

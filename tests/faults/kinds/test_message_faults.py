@@ -161,7 +161,7 @@ def test_messages_of_every_producer_are_struck(kind: str, message: str, acks: in
 
 def test_a_fault_meets_messages_of_a_producer_that_begins_later() -> None:
     orders = ClusterTopic("orders", 1, 3, created=False)
-    there = World("elr", topics=(ClusterTopic("highwater", 1, 3, permanent=True), orders)).ready()
+    there = World("elr", topics=(ClusterTopic("highwater", 1, 3, spared=True), orders)).ready()
     injection = Injection(there.cluster)
     for broker in (1, 2, 3):
         injection.strike(Fault("message-loss", 0, (broker,), value=NAMES.index("ProduceResponse")))

@@ -333,10 +333,122 @@ step = "topic-deleted"
     one = executed(scenario)
     assert list(one.cluster.control.states) == ["orders-0", "audit-0", "audit-1", "orders-1", "events-0@2"]
     assert all(convergence.converged for convergence in one.convergence.partitions)
-    with pytest.raises(InputError, match="topic = 'orders': the first topic stays"):
-        read(f"{text}{CHANGES}{lines}".replace('topic = "events"', 'topic = "orders"'), "mine.toml")
+    alone = lines.replace('topic = "audit"', 'topic = "orders"').replace('topic = "events"', 'topic = "orders"')
+    with pytest.raises(InputError, match="topic = 'orders': the only topic stays"):
+        read(f'{text}[[topics]]\nname = "orders"\n{alone}', "mine.toml")
     with pytest.raises(InputError, match="topic = 'event': no such topic; did you mean 'events'"):
         read(f"{text}{CHANGES}{lines}".replace('topic = "events"', 'topic = "event"'), "mine.toml")
+
+
+FIRST_DELETED = """
+[[script]]
+do = "produce"
+batch = "m1"
+after_ms = 3000
+
+[[script]]
+do = "topic-deletion"
+topic = "orders"
+after_ms = 1000
+DURATION
+
+[[script]]
+when = { step = "topic-deleted" }
+do = "produce"
+batch = "m2"
+after_ms = 2000
+
+[[script]]
+do = "kill"
+broker = 2
+after_ms = 1000
+
+[[script]]
+when = { step = "kill", broker = 2 }
+do = "start"
+broker = 2
+after_ms = 1000
+
+[[story]]
+step = "ack"
+batch = "m1"
+
+[[story]]
+step = "topic-deleted"
+
+[[story]]
+step = "ack"
+batch = "m2"
+partition = "events-0"
+
+[[story]]
+step = "kill"
+broker = 2
+
+[[story]]
+step = "start"
+broker = 2
+
+[expect]
+"elr-4.3" = "clean:committed-loss"
+"""
+
+
+def first_deleted(duration: str = "for_ms = 1000") -> Scenario:
+    """The first topic is deleted; a script line that names no partition is then about `events-0`."""
+    text = catalogue.template("scripted", "mine").partition("[[script]]")[0]
+    return read(f"{text}{CHANGES}{FIRST_DELETED.replace('DURATION', duration)}", "mine.toml")
+
+
+@pytest.mark.parametrize("mode", ["kraft", "elr-4.3"])
+def test_the_first_topic_is_deleted_like_any_other(mode: str) -> None:
+    one = Execution(first_deleted(), MODES[mode], 1, {}, None)
+    one.execute()
+    cluster = one.cluster
+    assert list(cluster.control.states) == ["events-0", "orders-0@2"]
+    assert cluster.name == cluster.control.state.name == "events-0"
+    assert [partition.deleted for partition in cluster.partitions] == [True, False, False]
+    assert cluster.recorder.closed
+    assert all(convergence.converged for convergence in one.convergence.partitions)
+    later = cluster.recorder.of("orders-0@2").history
+    assert later.clients.acks  # Writes that show convergence.
+    assert not cluster.recorder.history.findings.violations
+    ended_us = cluster.recorder.history.steps[-1].at_us
+    assert ended_us < later.steps[-1].at_us
+    for process in cluster.running.values():
+        assert set(process.replicas) == {"events-0", "orders-0@2"}
+
+
+def test_what_follows_the_deletion_of_the_first_topic_is_in_traces_and_rows() -> None:
+    result = run(replace(first_deleted(), shown="orders-0"), ELR, 1, trace=True)
+    assert result.row["error"] == ""
+    assert result.trace is not None
+    assert result.trace[-1]["step"] == "topic-deleted"
+    assert sum(step["step"] == "ack" for step in result.trace) == 1 < result.row["batches_acked"]
+    other = run(replace(first_deleted(), shown="events-0"), ELR, 1, trace=True)
+    assert other.trace is not None
+    assert [step["broker"] for step in other.trace if step["step"] == "kill"] == [2]
+    assert other.row == result.row
+
+
+def test_a_run_whose_first_topic_is_deleted_is_the_same_without_elision() -> None:
+    rows = [run_row(first_deleted().with_settings({"sim.elision": elision}), ELR, 1) for elision in (True, False)]
+    assert rows[0]["digest"] == rows[1]["digest"]
+    assert rows[0]["verdict"] == "ok"
+
+
+def test_the_only_topic_that_exists_is_not_deleted() -> None:
+    scenario = first_deleted("")
+    line = replace(scenario.script[1], params={"topic": "events"})
+    one = executed(replace(scenario, script=(*scenario.script[:2], line), story=()))
+    assert next(iter(one.cluster.control.states)) == "events-0"
+    assert [fault.effective for fault in one.injection.realised] == [True, False]
+
+
+def test_random_plans_pick_no_first_topic_for_deletion() -> None:
+    for seed in range(6):
+        one = executed(changing(), seed)
+        assert one.cluster.partitions[0].deleted is False
 
 
 def test_kinds_that_change_topics_need_topics() -> None:

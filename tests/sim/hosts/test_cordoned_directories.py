@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sim.config import Value
 
 CONFIG: dict[str, Value] = {"auto.leader.rebalance.enable": False, "min.insync.replicas": 1, "sim.log.dirs": 2}
-FIRST = ClusterTopic("highwater", partitions=1, replication_factor=2, permanent=True)
+FIRST = ClusterTopic("highwater", partitions=1, replication_factor=2, spared=True)
 LATER = ClusterTopic("later", partitions=1, replication_factor=2, created=False)
 
 

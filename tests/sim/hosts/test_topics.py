@@ -24,7 +24,7 @@ from sim.protocol.messages import (
 )
 from tests.sim.world import World
 
-FIRST = ClusterTopic("highwater", 1, 3, permanent=True)
+FIRST = ClusterTopic("highwater", 1, 3, spared=True)
 ORDERS = ClusterTopic("orders", 1, 3, created=False)
 CONFIG = {"auto.leader.rebalance.enable": False, "min.insync.replicas": 2}
 

@@ -290,7 +290,7 @@ def test_a_partition_is_elected_its_preferred_leader_alone() -> None:
     assert leaders(world) == (1, 2)
 
 
-FIRST = ClusterTopic("highwater", 1, 3, permanent=True)
+FIRST = ClusterTopic("highwater", 1, 3, spared=True)
 
 
 @pytest.mark.parametrize("mode", MODES)
