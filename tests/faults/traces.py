@@ -98,7 +98,8 @@ def state(cluster: Cluster) -> dict[str, object]:
 def world(mode: str, directories: int = 1) -> World:
     """A cluster with some records; under KRaft it has a second topic, and may have several log directories."""
     orders = [TopicPartition("orders-0", 3)] if mode == MODES[1] else []
-    topics = [ClusterTopic("orders", 1, 3), ClusterTopic("audit", 1, 3, created=False)] if orders else []
+    names = {"highwater": True, "orders": True, "audit": False} if orders else {}
+    topics = [ClusterTopic(name, 1, 3, created=created, spared=name == "highwater") for name, created in names.items()]
     made = World(mode, config={"sim.log.dirs": directories if orders else 1}, further=orders, topics=topics)
     made.run(8)
     made.ready()

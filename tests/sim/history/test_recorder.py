@@ -169,6 +169,38 @@ def test_a_step_of_a_process_is_in_each_history_and_once_in_the_digest() -> None
     assert [(step["step"], step.get("partition")) for step in traced] == [("start", None), ("log-start", "other-0")]
 
 
+def test_the_first_partition_may_be_deleted_before_others() -> None:
+    recorder, alone = Recorder(Kernel()), Recorder(Kernel())
+    other = recorder.add_partition("other-0")
+    traced: list[steps.Shown] = []
+    of_first: list[steps.Shown] = []
+    recorder.observe(traced.append, everywhere=True)
+    recorder.observe(of_first.append)
+    waited: list[int] = []
+    recorder.arm("session-end", waited.append)
+    recorder.record_for_all(steps.Start(1, 1))
+    recorder.close()
+    for one in (recorder, alone):
+        one.record_for_all(steps.Start(2, 1))
+        one.record_for_all(steps.End(2, steps.KILL, []))
+        one.record_for_all(steps.SessionEnd(2))
+        one.record(steps.LinkChange(steps.CUT, 1, 2))
+    assert [step["step"] for step in traced] == ["start", "start", "kill", "session-end", "cut"]
+    assert [step["step"] for step in of_first] == ["start"]
+    assert waited == [2]
+    kinds = [steps.START, steps.START, steps.KILL, steps.SESSION_END]
+    assert [step.kind for step in recorder.history.steps] == kinds[:1]
+    assert [step.kind for step in other.history.steps] == kinds
+    late = recorder.add_partition("late-0")
+    recorder.catch_up(late)
+    assert [step.kind for step in late.history.steps] == kinds
+    alone_too = Recorder(Kernel())
+    for recorded in (steps.Start(1, 1), steps.Start(2, 1), steps.End(2, steps.KILL, []), steps.SessionEnd(2)):
+        alone_too.record_for_all(recorded)
+    alone_too.record(steps.LinkChange(steps.CUT, 1, 2))
+    assert recorder.digest() == alone_too.digest() != alone.digest()
+
+
 def test_partitions_share_one_record_budget() -> None:
     recorder = Recorder(Kernel(), 3)
     other = recorder.add_partition("other-0")

@@ -80,6 +80,34 @@ def test_a_deleted_topic_is_gone_from_controller_brokers_and_disks() -> None:
     assert not cluster.topics.delete("highwater")
 
 
+@pytest.mark.parametrize("mode", ["kraft", "elr-4.3"])
+def test_the_first_topic_is_deleted_with_a_broker_that_is_down(mode: str) -> None:
+    found = created(mode=mode)
+    found.write(2)
+    found.cluster.kill(3)
+    found.run(1)
+    assert found.cluster.topics.delete("highwater")
+    assert not found.cluster.topics.delete("orders")
+    found.run(1)
+    cluster = found.cluster
+    assert (cluster.name, list(cluster.control.states)) == ("orders-0", ["orders-0"])
+    assert TOPIC in cluster.machines.directories[3].storages
+    cluster.start(3)
+    found.run(15)
+    for broker, process in cluster.running.items():
+        assert (list(process.replicas), process.partition) == (["orders-0"], None)
+        assert list(cluster.machines.directories[broker].storages) == ["orders-0"]
+    record = found.write(partition=1)
+    assert found.logs_of("orders-0")[0][-1:] == [record]
+    assert cluster.control.reassign((3, 1))
+    found.run(1)
+    assert cluster.control.state_of("orders-0").replicas == (3, 1)
+    assert cluster.topics.create("highwater")
+    began(found)
+    record = found.write(partition=2)
+    assert found.logs_of(f"{TOPIC}@2") == [[record]] * 3
+
+
 @pytest.mark.parametrize("elision", [True, False])
 def test_a_topic_that_is_created_again_is_another_topic(*, elision: bool) -> None:
     found = created(elision=elision)
