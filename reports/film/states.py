@@ -136,7 +136,7 @@ def _changed(before: Fields, now: Mapping[str, Any]) -> Fields:
 
 def _partition(cluster: Cluster, name: str) -> Fields:
     control = cluster.control
-    state = control.state_of(name)
+    state = control.last_state_of(name)
     elr, last_known_elr = control.eligible(state) or ((), ())
     adding, removing = control.reassignment(state)
     return {

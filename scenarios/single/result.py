@@ -126,7 +126,7 @@ def replica_views(cluster: Cluster, name: str) -> list[ReplicaView]:
 
 def partition_view(cluster: Cluster, name: str, rules: Rules) -> PartitionView:
     """A partition as the control plane has it now."""
-    state = cluster.control.state_of(name)
+    state = cluster.control.last_state_of(name)
     elr = last_known_elr = None
     eligible = cluster.control.eligible(state)
     if eligible is not None and rules.elr == "on":

@@ -103,6 +103,7 @@ class ControlPlane(SessionKeeper):
         self.ended: Callable[[int], None] | None = None
         self.states: dict[str, LeaderAndIsr] = {}
         self.setups: dict[str, PartitionSetup] = {}
+        self._forgotten: dict[str, LeaderAndIsr] = {}
         self.first = setup.partitions[0].name
         for partition in setup.partitions:
             self.note_partition(partition)
@@ -122,7 +123,8 @@ class ControlPlane(SessionKeeper):
 
     def forget(self, name: str) -> None:
         """Forget a partition, because its topic was deleted; another one exists."""
-        del self.states[name], self.setups[name]
+        del self.setups[name]
+        self._forgotten[name] = self.states.pop(name)
         if name == self.first:
             self.first = next(iter(self.states))
 
@@ -138,6 +140,11 @@ class ControlPlane(SessionKeeper):
     def state_of(self, name: str) -> LeaderAndIsr:
         """The state of a partition; that of the first if there is none of that name."""
         return self.states.get(name) or self.states[self.first]
+
+    def last_state_of(self, name: str) -> LeaderAndIsr:
+        """The state of a partition, of a deleted one the last; without replicas before its creation. For observers."""
+        state = self.states.get(name) or self._forgotten.get(name)
+        return LeaderAndIsr(name, NO_LEADER, -1, (), -1, ()) if state is None else state
 
     def min_isr_of(self, name: str) -> int:
         """``min.insync.replicas`` of a partition, at most its number of replicas."""

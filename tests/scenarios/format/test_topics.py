@@ -424,6 +424,7 @@ def test_what_follows_the_deletion_of_the_first_topic_is_in_traces_and_rows() ->
     assert result.row["error"] == ""
     assert result.trace is not None
     assert result.trace[-1]["step"] == "topic-deleted"
+    assert (result.partition.leader_epoch, result.partition.isr) == (0, (1, 2, 3))  # As it was last.
     assert sum(step["step"] == "ack" for step in result.trace) == 1 < result.row["batches_acked"]
     other = run(replace(first_deleted(), shown="events-0"), ELR, 1, trace=True)
     assert other.trace is not None
