@@ -22,7 +22,7 @@ from highwater.lab.audit.audit import rules_of
 from highwater.lab.audit.distance import Distances
 from highwater.lab.audit.records import NO_LEADER
 from highwater.lab.audit.results import told
-from highwater.lab.audit.situations import Kind, Machine, Model, Settings, Situation, Step, Story
+from highwater.lab.audit.situations import Kind, Model, Settings, Situation, SituationChange, SituationMachine, Story
 from highwater.lab.audit.stories import Approach, new_partition, scenario
 from scenarios.format.schema import read
 from scenarios.single.run import run
@@ -45,7 +45,7 @@ class Walk:
     release: str
     settings: Settings
     start: Situation
-    steps: tuple[Step, ...]
+    steps: tuple[SituationChange, ...]
     end: Situation
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ def walk(release: str, seed: int, most: int) -> Walk:
     settings = Settings(rules, min_isr, elr=release != "3.9.0", unclean=False)
     model = Model(settings)
     start = here = model.after_acknowledgement(new_partition(range(1, brokers + 1), replicas))
-    steps: list[Step] = []
+    steps: list[SituationChange] = []
     for _ in range(chance.randint(0, most)):
         choices = [*model.steps(here), *model.lagging(here)]
         kinds = sorted({step.kind for step, _ in choices}, key=lambda kind: kind.value)
@@ -86,7 +86,7 @@ def played(one: Walk, story: Story) -> dict[str, Any]:
     return {"kinds": set(found.row["violations"].split(",")), "verdict": found.row["verdict"], "trace": found.trace}
 
 
-def is_shorter(model: Model, here: Situation, events: int) -> tuple[Step, ...] | None:
+def is_shorter(model: Model, here: Situation, events: int) -> tuple[SituationChange, ...] | None:
     """A loss within so many events, by trying all orders of them; None if there is none."""
     for joined, joins in _joined(model, here):
         if joined.has_lost:
@@ -102,7 +102,7 @@ def is_shorter(model: Model, here: Situation, events: int) -> tuple[Step, ...] |
     return None
 
 
-def _joined(model: Model, here: Situation) -> Iterator[tuple[Situation, tuple[Step, ...]]]:
+def _joined(model: Model, here: Situation) -> Iterator[tuple[Situation, tuple[SituationChange, ...]]]:
     """The situation, and those after some live replicas have joined the ISR, in any order."""
     yield here, ()
     for step, after in model.steps(here):
@@ -143,9 +143,9 @@ def ended(model: Model, here: Situation) -> set[bool]:
     """Whether a record is lost when all brokers start and join again, as at the end of a run, in any order."""
     if here.has_lost:
         return {True}
-    down = [broker for broker, replica in here.replicas if replica.machine != Machine.UP]
+    down = [broker for broker, replica in here.replicas if replica.machine != SituationMachine.UP]
     further = [step for step, _ in model.steps(here) if step.kind == Kind.JOIN]
-    further += [Step(Kind.START, (broker,)) for broker in down]
+    further += [SituationChange(Kind.START, (broker,)) for broker in down]
     after = [found for step in further if (found := model.apply(step, here)) is not None]
     return {outcome for found in after for outcome in ended(model, found)} if after else {False}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from highwater.lab.audit.situations import Model, Settings, Situation, Step, Story, canonical, situation_of
+from highwater.lab.audit.situations import Model, Settings, Situation, SituationChange, Story, canonical, situation_of
 from highwater.lab.audit.stories import recorded_approach, shortest_approach
 from highwater.lab.explore.search import cheapest
 
@@ -159,7 +159,7 @@ class _Losses:
     def first(self) -> Situation:
         return self._start
 
-    def successors(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
+    def successors(self, situation: Situation) -> Iterator[tuple[SituationChange, Situation]]:
         return self._model.steps(situation)
 
     def findings(self, situation: Situation) -> tuple[str, ...]:
@@ -167,11 +167,11 @@ class _Losses:
             return (_LOSS,)
         return (_LEADERLESS,) if self._model.nobody_can_lead(situation) else ()
 
-    def costs(self, step: Step) -> Costs:
+    def costs(self, step: SituationChange) -> Costs:
         return step.costs
 
 
-def _sorted(found: Mapping[Costs, Sequence[Step]]) -> tuple[Story, ...]:
+def _sorted(found: Mapping[Costs, Sequence[SituationChange]]) -> tuple[Story, ...]:
     return tuple(Story(*costs, tuple(steps)) for costs, steps in sorted(found.items()))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from highwater.lab.audit.situations import Machine, Situation, canonical, situation_of
+from highwater.lab.audit.situations import Situation, SituationMachine, canonical, situation_of
 
 if TYPE_CHECKING:
     from highwater.lab.audit.facts import ReplicaFacts
@@ -42,7 +42,7 @@ class PartitionHistory:
 
 def _is_healthy(situation: Situation) -> bool:
     state = situation.partition
-    up = {broker for broker, replica in situation.replicas if replica.machine == Machine.UP}
+    up = {broker for broker, replica in situation.replicas if replica.machine == SituationMachine.UP}
     return set(state.replicas) == set(state.isr) <= up and not (
         state.adding or state.removing or state.elr or state.last_known_elr
     )

@@ -42,7 +42,7 @@ _MOST_CANDIDATES: Final = 6
 """Most brokers that a partition may be moved to: replicas, members of the ELR, and one more."""
 
 
-class Machine(Enum):
+class SituationMachine(Enum):
     """What a broker is doing."""
 
     UP = "up"
@@ -53,7 +53,7 @@ class Machine(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class SituationReplica:
     """A broker and its log.
 
     Attributes:
@@ -62,7 +62,7 @@ class Replica:
         flushed: it has them on disk.
     """
 
-    machine: Machine
+    machine: SituationMachine
     complete: bool
     flushed: bool
 
@@ -90,7 +90,7 @@ class Kind(Enum):
     LEAVE = "lags, and leaves the ISR"
 
 
-class Step(NamedTuple):
+class SituationChange(NamedTuple):
     """An event; `brokers` are the one that it concerns, or the replicas that a move leads to."""
 
     kind: Kind
@@ -103,9 +103,9 @@ class Step(NamedTuple):
             return 1, 0
         return 0, int(self.kind not in (Kind.JOIN, Kind.LEAVE))
 
-    def renamed(self, number: Mapping[int, int]) -> Step:
+    def renamed(self, number: Mapping[int, int]) -> SituationChange:
         """The step with other numbers of brokers."""
-        return Step(self.kind, tuple(number[broker] for broker in self.brokers))
+        return SituationChange(self.kind, tuple(number[broker] for broker in self.brokers))
 
     @property
     def text(self) -> str:
@@ -127,7 +127,7 @@ class Story:
 
     unclean: int
     others: int
-    steps: tuple[Step, ...]
+    steps: tuple[SituationChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Situation:
     """
 
     partition: RegisteredPartition
-    replicas: tuple[tuple[int, Replica], ...]
+    replicas: tuple[tuple[int, SituationReplica], ...]
     has_lost: bool = False
 
 
@@ -159,7 +159,9 @@ def situation_of(image: ClusterImage, key: Key, facts: ReplicaFacts | None) -> S
     for broker in (*known, *([] if spare is None else [spare])):
         complete = broker in complete_brokers
         is_up = image.is_active(broker)
-        replicas[broker] = Replica(Machine.UP if is_up else Machine.STOPPED, complete, complete and not is_up)
+        replicas[broker] = SituationReplica(
+            SituationMachine.UP if is_up else SituationMachine.STOPPED, complete, complete and not is_up
+        )
     partition = replace(state, leader_epoch=0, partition_epoch=0, directories=(), offset=-1)
     return Situation(partition, tuple(sorted(replicas.items())))
 
@@ -217,19 +219,19 @@ class Model:
         if state.leader == NO_LEADER or len(state.isr) < min(self.settings.min_isr, len(state.replicas)):
             return situation
         replicas = dict(situation.replicas)
-        if any(replicas[broker].machine != Machine.UP for broker in (state.leader, *state.isr)):
+        if any(replicas[broker].machine != SituationMachine.UP for broker in (state.leader, *state.isr)):
             return situation
         return replace(
             situation,
             replicas=tuple(
-                (broker, Replica(replica.machine, broker in state.isr, flushed=False))
+                (broker, SituationReplica(replica.machine, broker in state.isr, flushed=False))
                 for broker, replica in situation.replicas
             ),
         )
 
     def steps(
         self, situation: Situation, targets: Iterable[tuple[int, ...]] | None = None
-    ) -> Iterator[tuple[Step, Situation]]:
+    ) -> Iterator[tuple[SituationChange, Situation]]:
         """Each event that can happen, and what it leads to.
 
         Args:
@@ -238,44 +240,44 @@ class Model:
         """
         state = situation.partition
         for broker, replica in situation.replicas:
-            if replica.machine == Machine.UP:
-                yield from self._of(Step(Kind.STOP, (broker,)), situation)
-                yield from self._of(Step(Kind.LOSE_POWER, (broker,)), situation)
+            if replica.machine == SituationMachine.UP:
+                yield from self._of(SituationChange(Kind.STOP, (broker,)), situation)
+                yield from self._of(SituationChange(Kind.LOSE_POWER, (broker,)), situation)
                 if broker in state.replicas and broker not in state.isr:
-                    yield from self._of(Step(Kind.JOIN, (broker,)), situation)
+                    yield from self._of(SituationChange(Kind.JOIN, (broker,)), situation)
             else:
-                yield from self._of(Step(Kind.START, (broker,)), situation)
+                yield from self._of(SituationChange(Kind.START, (broker,)), situation)
         if state.adding or state.removing:
-            yield from self._of(Step(Kind.CANCEL), situation)
+            yield from self._of(SituationChange(Kind.CANCEL), situation)
         for target in self._targets(situation) if targets is None else targets:
-            yield from self._of(Step(Kind.MOVE, target), situation)
+            yield from self._of(SituationChange(Kind.MOVE, target), situation)
         if state.leader not in (NO_LEADER, state.replicas[0]):
-            yield from self._of(Step(Kind.ELECT), situation)
+            yield from self._of(SituationChange(Kind.ELECT), situation)
 
-    def lagging(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
+    def lagging(self, situation: Situation) -> Iterator[tuple[SituationChange, Situation]]:
         """Each live follower that the leader may take out of the ISR."""
         state = situation.partition
         for broker in state.isr:
             if broker != state.leader:
-                yield from self._of(Step(Kind.LEAVE, (broker,)), situation)
+                yield from self._of(SituationChange(Kind.LEAVE, (broker,)), situation)
 
     def nobody_can_lead(self, situation: Situation) -> bool:
         """Whether there is no leader, and none comes when all brokers start."""
         if situation.partition.leader != NO_LEADER:
             return False
         for broker, replica in situation.replicas:
-            if replica.machine != Machine.UP:
+            if replica.machine != SituationMachine.UP:
                 situation = self._start(situation, broker)
                 if situation.partition.leader != NO_LEADER:
                     return False
         return True
 
-    def _of(self, step: Step, situation: Situation) -> Iterator[tuple[Step, Situation]]:
+    def _of(self, step: SituationChange, situation: Situation) -> Iterator[tuple[SituationChange, Situation]]:
         after = self.apply(step, situation)
         if after is not None:
             yield step, after
 
-    def apply(self, step: Step, situation: Situation) -> Situation | None:
+    def apply(self, step: SituationChange, situation: Situation) -> Situation | None:
         """What an event leads to; None if the controller refuses it or nothing changes."""
         state = situation.partition
         kind = step.kind
@@ -292,7 +294,7 @@ class Model:
                 return None
         return self.after_acknowledgement(after)
 
-    def _event(self, step: Step, state: RegisteredPartition) -> ControllerEvent:
+    def _event(self, step: SituationChange, state: RegisteredPartition) -> ControllerEvent:
         if step.kind == Kind.JOIN:
             return controller.alter_partition(state, (*state.isr, *step.brokers))
         if step.kind == Kind.LEAVE:
@@ -305,26 +307,26 @@ class Model:
         """The machine ends uncleanly, and its session expires."""
         one = dict(situation.replicas)[broker]
         after = self._handled(situation, controller.fence(broker))
-        return _with(after, broker, machine=Machine.LOST_POWER, complete=one.flushed, flushed=one.flushed)
+        return _with(after, broker, machine=SituationMachine.LOST_POWER, complete=one.flushed, flushed=one.flushed)
 
     def _stop(self, situation: Situation, broker: int) -> Situation:
         """A controlled shutdown, after which the broker is fenced."""
         one = dict(situation.replicas)[broker]
         after = self._handled(situation, controller.shut_down(broker))
         after = self._handled(after, controller.fence(broker), stopping=broker)
-        return _with(after, broker, machine=Machine.STOPPED, flushed=one.complete)
+        return _with(after, broker, machine=SituationMachine.STOPPED, flushed=one.complete)
 
     def _start(self, situation: Situation, broker: int) -> Situation:
         """The broker registers and is unfenced; if it is no replica any more, it deletes its log."""
-        clean = dict(situation.replicas)[broker].machine == Machine.STOPPED
+        clean = dict(situation.replicas)[broker].machine == SituationMachine.STOPPED
         after = self._handled(situation, controller.register(broker, clean=clean))
         after = self._handled(after, controller.unfence(broker))
-        after = _with(after, broker, machine=Machine.UP)
+        after = _with(after, broker, machine=SituationMachine.UP)
         return after if broker in after.partition.replicas else _with(after, broker, complete=False, flushed=False)
 
     def _handled(self, situation: Situation, event: ControllerEvent, stopping: int = NO_LEADER) -> Situation:
         """The situation after the controller has handled an event, and brokers have replayed its records."""
-        up = tuple([broker for broker, replica in situation.replicas if replica.machine == Machine.UP])
+        up = tuple([broker for broker, replica in situation.replicas if replica.machine == SituationMachine.UP])
         asked = situation.partition, up, event.text, stopping
         states = self._outcomes.get(asked)
         if states is None:
@@ -345,7 +347,7 @@ class Model:
         }
         image.features[ELR_FEATURE] = int(self.settings.elr)
         for broker, replica in situation.replicas:
-            is_down = replica.machine != Machine.UP
+            is_down = replica.machine != SituationMachine.UP
             image.brokers[broker] = BrokerState(_EPOCH, "", is_down, broker == stopping, ())
         return image
 
@@ -363,7 +365,11 @@ def _replayed(before: Situation, state: RegisteredPartition) -> Situation:
     """Brokers replay a record: replicas that leave delete their logs; an elected leader may lack records."""
     after = replace(before, partition=state)
     for broker, replica in before.replicas:
-        if replica.machine == Machine.UP and broker in before.partition.replicas and broker not in state.replicas:
+        if (
+            replica.machine == SituationMachine.UP
+            and broker in before.partition.replicas
+            and broker not in state.replicas
+        ):
             after = _with(after, broker, complete=False, flushed=False)
     if state.leader not in (NO_LEADER, before.partition.leader) and not dict(after.replicas)[state.leader].complete:
         return replace(after, has_lost=True)
@@ -374,14 +380,14 @@ def _with(
     situation: Situation,
     broker: int,
     *,
-    machine: Machine | None = None,
+    machine: SituationMachine | None = None,
     complete: bool | None = None,
     flushed: bool | None = None,
 ) -> Situation:
     """The situation with another state of a broker; what is not given stays."""
 
-    def of(one: Replica) -> Replica:
-        return Replica(
+    def of(one: SituationReplica) -> SituationReplica:
+        return SituationReplica(
             one.machine if machine is None else machine,
             one.complete if complete is None else complete,
             one.flushed if flushed is None else flushed,

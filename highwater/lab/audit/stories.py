@@ -12,7 +12,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.audit.image import RegisteredPartition
-from highwater.lab.audit.situations import Kind, Machine, Model, Replica, Situation, Step, canonical, renamed
+from highwater.lab.audit.situations import (
+    Kind,
+    Model,
+    Situation,
+    SituationChange,
+    SituationMachine,
+    SituationReplica,
+    canonical,
+    renamed,
+)
 from highwater.lab.explore.search import search
 from reports.formatting import plain
 from scenarios.shrinking.script_export import pairs
@@ -45,7 +54,7 @@ HOUR_MS: Final = 3_600_000
 Line = dict[str, Any]
 _WANTED: Final = "wanted"
 _LOST: Final = "lost"
-_Ways = dict[Situation, tuple[Step, ...]]
+_Ways = dict[Situation, tuple[SituationChange, ...]]
 """Situation -> the events that lead to it."""
 
 
@@ -110,7 +119,7 @@ class Approach:
     """
 
     start: Situation
-    steps: tuple[Step, ...]
+    steps: tuple[SituationChange, ...]
     number: Mapping[int, int]
 
 
@@ -163,7 +172,7 @@ def _only_registers(before: Situation, after: Situation) -> bool:
     """Whether a broker that is still fenced has left ISR or ELR: it registers, and what comes next shows it live."""
     old, new = before.partition, after.partition
     gone = {*old.isr, *old.elr} - {*new.isr, *new.elr}
-    down = {broker for broker, replica in after.replicas if replica.machine != Machine.UP}
+    down = {broker for broker, replica in after.replicas if replica.machine != SituationMachine.UP}
     return old.leader == new.leader and old.replicas == new.replicas and bool(gone & down)
 
 
@@ -174,7 +183,7 @@ def _visible(situation: Situation, among: Collection[int] | None = None) -> tupl
         state, isr=tuple(sorted(state.isr)), elr=tuple(sorted(state.elr)), replicas=tuple(sorted(state.replicas))
     )
     up = [
-        (broker, replica.machine == Machine.UP)
+        (broker, replica.machine == SituationMachine.UP)
         for broker, replica in situation.replicas
         if among is None or broker in among
     ]
@@ -184,7 +193,9 @@ def _visible(situation: Situation, among: Collection[int] | None = None) -> tupl
 def new_partition(brokers: Sequence[int], factor: int) -> Situation:
     """A new partition on the first brokers."""
     replicas = tuple(brokers)[:factor]
-    machines = [(broker, Replica(Machine.UP, broker in replicas, flushed=False)) for broker in brokers]
+    machines = [
+        (broker, SituationReplica(SituationMachine.UP, broker in replicas, flushed=False)) for broker in brokers
+    ]
     return Situation(RegisteredPartition(replicas, replicas, replicas[0]), tuple(machines))
 
 
@@ -210,7 +221,7 @@ def _search(
         assert start is not None
         reached = events[-1][1] if events else start
         assert reached is not None
-        nearest[reached] = (*ways[start], *[step for step, _ in events if isinstance(step, Step)])
+        nearest[reached] = (*ways[start], *[step for step, _ in events if isinstance(step, SituationChange)])
     return nearest
 
 
@@ -232,7 +243,7 @@ class _Approaches:
     def first(self) -> Situation | None:
         return None
 
-    def successors(self, situation: Situation | None) -> Iterator[tuple[Step | tuple[()], Situation | None]]:
+    def successors(self, situation: Situation | None) -> Iterator[tuple[SituationChange | tuple[()], Situation | None]]:
         if situation is None:
             for start in self._ways:
                 yield (), start
@@ -265,7 +276,7 @@ class _Script:
         self._when = {"when": {"step": FOLLOW.name, "broker": self.situation.partition.replicas[-1]}}
         yield from self._produce()
 
-    def lines(self, step: Step) -> Iterator[Line]:
+    def lines(self, step: SituationChange) -> Iterator[Line]:
         """The lines of a step."""
         after = self._model.apply(step, self.situation)
         assert after is not None, step
@@ -278,7 +289,7 @@ class _Script:
         self._cut, self.situation = kept_out, after
         yield from self._produce()
 
-    def _act(self, step: Step) -> Iterator[Line]:
+    def _act(self, step: SituationChange) -> Iterator[Line]:
         broker = step.brokers[0] if step.brokers else 0
         kind, when = step.kind, self._when
         self._when = {"after_ms": AFTER_MS}
@@ -340,7 +351,7 @@ def _kept_out(situation: Situation) -> set[int]:
     return {
         broker
         for broker, replica in situation.replicas
-        if replica.machine == Machine.UP
+        if replica.machine == SituationMachine.UP
         and broker in state.replicas
         and broker not in state.isr
         and broker != state.leader

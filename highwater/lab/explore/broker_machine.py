@@ -34,7 +34,7 @@ from sim.protocol.replica.partition import Partition
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from highwater.lab.explore.interning import Table
+    from highwater.lab.explore.interning import InternTable
     from sim.protocol.decisions import Decisions
     from sim.protocol.messages import FetchResult, Position
 
@@ -59,7 +59,7 @@ class Process(Generic[H]):
     fetchers: AbstractFetcherManager
 
 
-class Disk(NamedTuple):
+class ExploredDisk(NamedTuple):
     """What a process leaves when it ends, frozen.
 
     Attributes:
@@ -127,7 +127,7 @@ class View(NamedTuple):
     answered_min_isr: int = 0
 
 
-class Outcome(NamedTuple):
+class BrokerOutcome(NamedTuple):
     """The result of an event at a broker.
 
     Attributes:
@@ -164,14 +164,14 @@ class BrokerMachine(Generic[H]):
     ACKS = -1
     """Of the producers' writes."""
 
-    def __init__(self, decide: Decisions, payloads: Table, constants: Mapping[str, Any]) -> None:
+    def __init__(self, decide: Decisions, payloads: InternTable, constants: Mapping[str, Any]) -> None:
         self.decide = decide
         self.views: list[View] = []
         self._payloads = payloads
         self._freezer = Freezer(decide, constants)
         self._snapshots: list[Any] = []
         self._numbers: dict[Any, int] = {}
-        self._outcomes: dict[tuple[int, Event], Outcome] = {}
+        self._outcomes: dict[tuple[int, Event], BrokerOutcome] = {}
         self._handlers: dict[str, Callable[..., int | None]] = {
             "append": self._append,
             "lag": self._lag,
@@ -181,7 +181,7 @@ class BrokerMachine(Generic[H]):
         }
         """Events of a running broker -> what they do. Each returns the payload of a response, if there is one."""
 
-    def step(self, snapshot: int, event: Event) -> Outcome:
+    def step(self, snapshot: int, event: Event) -> BrokerOutcome:
         """The outcome of an event at a broker."""
         key = snapshot, event
         known = self._outcomes.get(key)
@@ -189,27 +189,27 @@ class BrokerMachine(Generic[H]):
             known = self._outcomes[key] = self._compute(snapshot, event)
         return known
 
-    def _compute(self, snapshot: int, event: Event) -> Outcome:
+    def _compute(self, snapshot: int, event: Event) -> BrokerOutcome:
         frozen = self._snapshots[snapshot]
         kind, *details = event
         if frozen[0] != UP:
             return self._before_up(snapshot, kind, *details)
         process = self._thaw(frozen)
         if kind == "end":
-            return Outcome(self._end(process, *details))
+            return BrokerOutcome(self._end(process, *details))
         return self._outcome(process, self._handlers[kind](process, *details))
 
-    def _outcome(self, process: Process[H], reply: int | None = None) -> Outcome:
+    def _outcome(self, process: Process[H], reply: int | None = None) -> BrokerOutcome:
         host = process.host
         proposal = -1 if host.proposal is None else self._payload(host.proposal)
         requests = tuple([(leader, self._payload(request)) for leader, request in host.requests])
         number = self._number(process)
         answer = -1 if reply is None else reply
-        return Outcome(number, requests, answer, proposal, host.committed, host.acked, host.min_isr, host.halted)
+        return BrokerOutcome(number, requests, answer, proposal, host.committed, host.acked, host.min_isr, host.halted)
 
     # What a control plane adds.
 
-    def _before_up(self, snapshot: int, kind: str, *details: Any) -> Outcome:
+    def _before_up(self, snapshot: int, kind: str, *details: Any) -> BrokerOutcome:
         """An event at a broker that is not up."""
         raise NotImplementedError
 
@@ -304,7 +304,7 @@ class BrokerMachine(Generic[H]):
         freeze = self._freezer.freeze
         first = log.segments[0]
         start = log.log_start if self.decide.rules.log_start_checkpoint == "at-once" else first
-        disk = Disk(broker, freeze([*log.below, *log.batches]), freeze(file), hw, first, start)
+        disk = ExploredDisk(broker, freeze([*log.below, *log.batches]), freeze(file), hw, first, start)
         frozen = DOWN, disk, incarnation, clean_epoch
         number = self._numbers.get(frozen)
         if number is not None:
@@ -328,7 +328,7 @@ class BrokerMachine(Generic[H]):
         """The snapshot of a broker that is down, with an empty log."""
         return self._number_down(broker, Log(), LeaderEpochCheckpointFile(), 0)
 
-    def _load(self, disk: Disk) -> tuple[Log, LeaderEpochFileCache]:
+    def _load(self, disk: ExploredDisk) -> tuple[Log, LeaderEpochFileCache]:
         """The log and the epochs that a process finds when it starts (`Storage.recover`)."""
         thaw, decide = self._freezer.thaw, self.decide
         log = Log(check_first_offset=decide.checks_first_offset.answer, log_start=disk.first)
@@ -340,7 +340,7 @@ class BrokerMachine(Generic[H]):
         cache.truncate_from_start(disk.log_start)
         return log, cache
 
-    def _start_process(self, disk: Disk, host: H, hw: int, min_isr: int, lag_us: int) -> Process[H]:
+    def _start_process(self, disk: ExploredDisk, host: H, hw: int, min_isr: int, lag_us: int) -> Process[H]:
         """A process loads its log."""
         log, cache = self._load(disk)
         hw = max(hw, disk.log_start)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Typ
 
 from highwater.lab.explore import wording
 from highwater.lab.explore.broker_machine import UP
-from highwater.lab.explore.interning import Table
+from highwater.lab.explore.interning import InternTable
 from highwater.lab.explore.messages import Fetch, Fetched
 from sim.protocol.decisions import Decisions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from highwater.lab.explore.broker_machine import BrokerMachine, Event, Outcome, View
+    from highwater.lab.explore.broker_machine import BrokerMachine, BrokerOutcome, Event, View
     from highwater.lab.explore.search import Action
     from sim.protocol.rules import Rules
 
@@ -27,13 +27,13 @@ _MASK: Final = (1 << _BITS) - 1
 _BETWEEN_BROKERS: Final = frozenset({Fetch, Fetched})
 Way = tuple["Action", int]
 """An event, and the state after it."""
-C = TypeVar("C", bound="Control")
-B = TypeVar("B", bound="Bounds")
-W = TypeVar("W", bound="Cluster[Any, Any]")
+C = TypeVar("C", bound="ExploredControl")
+B = TypeVar("B", bound="ExploredBounds")
+W = TypeVar("W", bound="ExploredCluster[Any, Any]")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ExploredBounds:
     """How much may happen under either control plane.
 
     Attributes:
@@ -60,7 +60,7 @@ class Bounds:
         return ", ".join(f"{field.name.replace('_', ' ')} {getattr(self, field.name)}" for field in changed)
 
 
-class Control(Protocol):
+class ExploredControl(Protocol):
     """The control plane's part of a state, and what has happened: as far as either control plane has it."""
 
     @property
@@ -69,7 +69,7 @@ class Control(Protocol):
 
     @property
     def lags(self) -> int:
-        """See `Bounds`."""
+        """See `ExploredBounds`."""
 
 
 class Parts(NamedTuple, Generic[C]):
@@ -86,7 +86,7 @@ class Parts(NamedTuple, Generic[C]):
     flights: tuple[int, ...]
 
 
-class Cluster(Generic[C, B]):
+class ExploredCluster(Generic[C, B]):
     """The possible events of a cluster. A state is a number.
 
     Args:
@@ -106,7 +106,7 @@ class Cluster(Generic[C, B]):
     """The kind of event in which a response arrives."""
     SENTENCES: Mapping[str, str]
     """Kinds of events, without arrivals -> sentences."""
-    step: Callable[[Any, Parts[C]], Step[Any]]
+    step: Callable[[Any, Parts[C]], ExploredStep[Any]]
     """The class whose objects change a state."""
     machine: BrokerMachine[Any]
 
@@ -114,14 +114,14 @@ class Cluster(Generic[C, B]):
         self.bounds = bounds
         self.decide = Decisions(rules)
         self.brokers = tuple(range(1, bounds.brokers + 1))
-        self.payloads = Table()
-        self.messages = Table()
+        self.payloads = InternTable()
+        self.messages = InternTable()
         self.stale: set[int] = set()
         """Numbers of stale fetches."""
         self._most_records = bounds.prefix + bounds.records
-        self._snapshots = Table()
-        self._controls = Table()
-        self._flights = Table()
+        self._snapshots = InternTable()
+        self._controls = InternTable()
+        self._flights = InternTable()
 
     # States.
 
@@ -241,8 +241,10 @@ class Cluster(Generic[C, B]):
         return ()
 
 
-class Step(Generic[W]):
-    """A state that is being changed. Its control plane adds the fields of its `Control`, and sets all attributes."""
+class ExploredStep(Generic[W]):
+    """A state that is being changed. Its control plane adds the fields of its `ExploredControl`, and sets all
+    attributes.
+    """
 
     __slots__ = ("appended", "committed", "flights", "lags", "snapshots", "world")
 
@@ -255,7 +257,7 @@ class Step(Generic[W]):
 
     # What a control plane adds.
 
-    def run(self, broker: int, event: Event) -> Outcome:
+    def run(self, broker: int, event: Event) -> BrokerOutcome:
         """Run an event at a broker, with its immediate effects."""
         raise NotImplementedError
 
@@ -285,7 +287,7 @@ class Step(Generic[W]):
         response = self.world.messages.values[number]
         self.run(response.follower, ("reply", response.payload))
 
-    def local(self, broker: int, event: Event) -> Outcome:
+    def local(self, broker: int, event: Event) -> BrokerOutcome:
         """Run an event at a broker, and send what its fetcher sends."""
         machine = self.world.machine
         outcome = machine.step(self.snapshots[broker - 1], event)

@@ -193,7 +193,7 @@ def _write(
     words: Sequence[str],
 ) -> None:
     """Write the first of the kinds found that the simulation shows, too, as a scripted scenario."""
-    from highwater.lab.explore.kraft.scripting import NotScriptedError, Wanted, to_toml
+    from highwater.lab.explore.kraft.scripting import NotReproducedError, Wanted, to_toml
     from scenarios.format.catalogue import mode
 
     chosen = ["--mode", word, *(part for name, value in rules.items() for part in ("--rule", f"{name}={value}"))]
@@ -202,7 +202,7 @@ def _write(
         wanted = Wanted(kind, mode(word), rules, shlex.join(["highwater", "explore", *chosen, *words]))
         try:
             text = to_toml(cluster, path, wanted)
-        except NotScriptedError as error:
+        except NotReproducedError as error:
             reason = str(error)
             continue
         own_files.write(file, text, starts.EXPLORED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Table:
+class InternTable:
     """Distinct values, numbered in the order in which they were first seen.
 
     Attributes:

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from highwater.lab.explore.kraft.cluster import Bounds
+from highwater.lab.explore.kraft.cluster import KRaftBounds
 from highwater.lab.explore.zookeeper.cluster import ZooKeeperCluster
 from sim.protocol.modes import mode
 from tests.highwater.lab.explore.kraft.facts import BOUNDED, MARKS, NO_FAULTS, reductions_hide_nothing
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.only in (None, "zookeeper"):
         _zookeeper(tally, given)
     if given.only == "reductions" or (given.only is None and given.mode is None):
-        for bounds in (NO_FAULTS, Bounds(0, losses=0), Bounds(0, fences=0)):
+        for bounds in (NO_FAULTS, KRaftBounds(0, losses=0), KRaftBounds(0, fences=0)):
             hides_nothing = reductions_hide_nothing("elr-repaired", bounds)
             tally.wrong += not hides_nothing
             sys.stdout.write(f"reductions ({bounds.sentence}): {'hide nothing' if hides_nothing else 'HIDE STATES'}\n")

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from highwater.lab.explore.broker_machine import DOWN, NAME, STARTING, BrokerMachine, Disk, Outcome, Process
+from highwater.lab.explore.broker_machine import (
+    DOWN,
+    NAME,
+    STARTING,
+    BrokerMachine,
+    BrokerOutcome,
+    ExploredDisk,
+    Process,
+)
 from highwater.lab.explore.host import NOW_US, UNSETTLED, RecordingHost, follow, stop_following
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager, proposed_isr
 from sim.protocol.kraft.broker_lifecycle_manager import adopts_registration
@@ -20,7 +28,7 @@ from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import Partition
 
 if TYPE_CHECKING:
-    from highwater.lab.explore.interning import Table
+    from highwater.lab.explore.interning import InternTable
     from sim.protocol.decisions import Decisions
     from sim.protocol.kraft.metadata import Record
     from sim.protocol.replica.replica import Replica
@@ -39,7 +47,7 @@ _FORMER_FOLLOWERS: Final = "leo-from-earlier-leadership"
 """The mutant that reads the followers of an earlier leadership."""
 
 
-class Host(RecordingHost):
+class KRaftBrokerHost(RecordingHost):
     """Records what partition, fetcher and AlterPartition manager ask of their broker."""
 
     def __init__(
@@ -95,7 +103,7 @@ class Host(RecordingHost):
         raise AssertionError(f"KRaft brokers do not halt: {reason}")
 
 
-class Start(NamedTuple):
+class StartedBroker(NamedTuple):
     """A broker that starts, frozen.
 
     Attributes:
@@ -108,14 +116,14 @@ class Start(NamedTuple):
     """
 
     state: int
-    disk: Disk
+    disk: ExploredDisk
     incarnation: int
     clean_epoch: int
     broker_epoch: int = NO_BROKER_EPOCH
     metadata: Any = None
 
 
-class KRaftBrokerMachine(BrokerMachine[Host]):
+class KRaftBrokerMachine(BrokerMachine[KRaftBrokerHost]):
     """All snapshots of the brokers of a KRaft cluster, and what events make of them.
 
     Args:
@@ -125,7 +133,9 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
         min_isr_changes: whether ``min.insync.replicas`` may change.
     """
 
-    def __init__(self, decide: Decisions, payloads: Table, records: Table, *, min_isr_changes: bool) -> None:
+    def __init__(
+        self, decide: Decisions, payloads: InternTable, records: InternTable, *, min_isr_changes: bool
+    ) -> None:
         constants = dict(CONSTANTS)
         if decide.rules.mutant != _FORMER_FOLLOWERS:
             constants["_former"] = {}
@@ -143,11 +153,11 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
 
     # Snapshots.
 
-    def _host(self, own: Any) -> Host:
+    def _host(self, own: Any) -> KRaftBrokerHost:
         broker, incarnation, broker_epoch, registrations, _ = own
-        return Host(broker, incarnation, broker_epoch, self._freezer.thaw(registrations, None))
+        return KRaftBrokerHost(broker, incarnation, broker_epoch, self._freezer.thaw(registrations, None))
 
-    def _thaw(self, frozen: Any) -> Process[Host]:
+    def _thaw(self, frozen: Any) -> Process[KRaftBrokerHost]:
         process = super()._thaw(frozen)
         *_, pending = frozen[-1]
         if pending is not None:
@@ -155,7 +165,7 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
             process.host.proposal = None  # It has been sent before.
         return process
 
-    def _own(self, process: Process[Host]) -> Any:
+    def _own(self, process: Process[KRaftBrokerHost]) -> Any:
         host, partition = process.host, process.partition
         freeze = self._freezer.freeze
         if not partition.is_leader:
@@ -173,7 +183,7 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
         registrations = freeze(dict(sorted(host.registrations.items())))
         return host.broker, host.incarnation, host.broker_epoch, registrations, pending and freeze(pending)
 
-    def _details(self, process: Process[Host]) -> tuple[Any, ...]:
+    def _details(self, process: Process[KRaftBrokerHost]) -> tuple[Any, ...]:
         partition, host = process.partition, process.host
         state, leads, leo = partition.state, partition.is_leader, partition.log.leo
         states = partition.followers.states.values()
@@ -193,20 +203,20 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
 
     # Life cycle.
 
-    def _end(self, process: Process[Host], kept: int, clean: bool) -> int:
+    def _end(self, process: Process[KRaftBrokerHost], kept: int, clean: bool) -> int:
         """The process ends, and `kept` offsets of its log remain."""
         host = process.host
         return self._number_ended(process, kept, host.incarnation, host.broker_epoch if clean else NO_BROKER_EPOCH)
 
-    def _before_up(self, snapshot: int, kind: str, *details: Any) -> Outcome:
+    def _before_up(self, snapshot: int, kind: str, *details: Any) -> BrokerOutcome:
         frozen = self._snapshots[snapshot]
         if frozen[0] == DOWN:
             assert kind == "start"
             # The process registers with the broker epoch in its clean-shutdown file.
             _, disk, incarnation, clean_epoch = frozen
-            return self._begun(snapshot, Start(STARTING, disk, incarnation + 1, clean_epoch))
+            return self._begun(snapshot, StartedBroker(STARTING, disk, incarnation + 1, clean_epoch))
         if kind == "end":
-            return Outcome(self._end_starting(frozen, *details))
+            return BrokerOutcome(self._end_starting(frozen, *details))
         if kind == "publish":
             return self._outcome(self._publish(frozen, *details))
         if kind == "committed":
@@ -218,7 +228,7 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
             frozen = frozen._replace(broker_epoch=epoch)
         return self._begun(snapshot, frozen)
 
-    def _begun(self, before: int, start: Start) -> Outcome:
+    def _begun(self, before: int, start: StartedBroker) -> BrokerOutcome:
         number = self._numbers.get(start)
         if number is None:
             view = self.views[before]._replace(
@@ -228,16 +238,16 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
                 knows_metadata=start.metadata is not None,
             )
             number = self._add(start, view)
-        return Outcome(number)
+        return BrokerOutcome(number)
 
-    def _end_starting(self, start: Start, kept: int, _: bool) -> int:
+    def _end_starting(self, start: StartedBroker, kept: int, _: bool) -> int:
         """A process that has not published metadata ends: its clean-shutdown file is gone."""
         log = self._load(start.disk)[0]
         log.truncate_to(kept)
         file = self._freezer.thaw(start.disk.epochs, None)
         return self._number_down(start.disk.broker, log, file, min(start.disk.hw, log.leo), start.incarnation)
 
-    def _publish(self, start: Start, image: Any, numbers: tuple[int, ...]) -> Process[Host]:
+    def _publish(self, start: StartedBroker, image: Any, numbers: tuple[int, ...]) -> Process[KRaftBrokerHost]:
         """The first replay of metadata, with the broker's own registration."""
         registrations, record, min_isr = image if start.metadata is None else start.metadata
         for number in numbers:  # The configuration at the start.
@@ -245,14 +255,14 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
             if isinstance(known, ConfigRecord) and known.key == MIN_ISR:
                 min_isr = known.value
         broker = start.disk.broker
-        host = Host(broker, start.incarnation, start.broker_epoch, self._freezer.thaw(registrations, None))
+        host = KRaftBrokerHost(broker, start.incarnation, start.broker_epoch, self._freezer.thaw(registrations, None))
         process = self._start_process(start.disk, host, start.disk.hw, min_isr, NOW_US)
         self._replay(process, (record, *numbers) if record >= 0 else numbers, begins=True)
         return process
 
     # Metadata (`BrokerMetadataPublisher`).
 
-    def _replay(self, process: Process[Host], numbers: tuple[int, ...], *, begins: bool = False) -> None:
+    def _replay(self, process: Process[KRaftBrokerHost], numbers: tuple[int, ...], *, begins: bool = False) -> None:
         delta = MetadataDelta([self.record(number) for number in numbers])
         for record in delta.registrations:
             assert isinstance(record, BrokerRegistration)
@@ -267,7 +277,7 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
         if min_isr and last:
             process.partition.set_min_isr(min_isr)
 
-    def _apply(self, process: Process[Host], state: PartitionRegistration) -> None:
+    def _apply(self, process: Process[KRaftBrokerHost], state: PartitionRegistration) -> None:
         """As `KRaftReplicaManager` does by the same changes."""
         partition, host, fetchers = process.partition, process.host, process.fetchers
         change = local_replica_change(partition.broker, partition, state, shutting_down=False)
@@ -289,13 +299,13 @@ class KRaftBrokerMachine(BrokerMachine[Host]):
 
     # Leading.
 
-    def _lag(self, process: Process[Host], follower: int) -> None:
+    def _lag(self, process: Process[KRaftBrokerHost], follower: int) -> None:
         """One ISR member has not been caught up for ``replica.lag.time.max.ms``."""
         followers = process.partition.followers
         for state in followers.states.values():
             state.caught_up_us = NEVER_US if state.broker == follower else NOW_US
         process.partition.shrink_isr(NOW_US)
 
-    def _altered(self, process: Process[Host], payload: int) -> None:
+    def _altered(self, process: Process[KRaftBrokerHost], payload: int) -> None:
         results = self.payload(payload)
         process.host.manager.on_reply(NONE, {NAME: results}, NOW_US)

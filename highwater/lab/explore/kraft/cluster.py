@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from highwater.lab.explore import cluster
 from highwater.lab.explore.broker_machine import DOWN, STARTING, UP
-from highwater.lab.explore.cluster import Cluster, Parts
-from highwater.lab.explore.interning import Table
+from highwater.lab.explore.cluster import ExploredCluster, Parts
+from highwater.lab.explore.interning import InternTable
 from highwater.lab.explore.kraft import wording
 from highwater.lab.explore.kraft.broker import KRaftBrokerMachine
 from highwater.lab.explore.kraft.controller import ControllerMachine
-from highwater.lab.explore.kraft.messages import Alter, Altered, Register, Registered
+from highwater.lab.explore.kraft.messages import Alter, Altered, Register, RegistrationAnswer
 from highwater.lab.explore.kraft.properties import kinds_of
 from highwater.lab.explore.properties import KINDS, VIOLATIONS
 from highwater.lab.explore.wording import listed, role
@@ -33,9 +33,9 @@ from sim.protocol.messages import ListOffsetsRequest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from highwater.lab.explore.broker_machine import Event, Outcome, View
+    from highwater.lab.explore.broker_machine import BrokerOutcome, Event, View
     from highwater.lab.explore.cluster import Way
-    from highwater.lab.explore.kraft.controller import ControllerView, Decided
+    from highwater.lab.explore.kraft.controller import ControllerDecision, ControllerView
     from highwater.lab.explore.messages import Fetch
     from sim.protocol.kraft.metadata import Record
     from sim.protocol.rules import Rules
@@ -47,7 +47,7 @@ ALL: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds(cluster.Bounds):
+class KRaftBounds(cluster.ExploredBounds):
     """How much may happen; the defaults are those of the specification's shipped configuration.
 
     Attributes:
@@ -73,7 +73,7 @@ class Bounds(cluster.Bounds):
     any_order: bool = True
 
 
-class Control(NamedTuple):
+class KRaftControl(NamedTuple):
     """The controller's part of a state, and what has happened.
 
     Attributes:
@@ -84,7 +84,8 @@ class Control(NamedTuple):
         appended: records that producers have sent.
         acked: records that were acknowledged, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
-        losses: see `Bounds`; so for `stops`, `fences`, `lags`, `elections`, `min_isr_changes` and `feature_changes`.
+        losses: see `KRaftBounds`; so for `stops`, `fences`, `lags`, `elections`, `min_isr_changes` and
+            `feature_changes`.
         kills: those of the stops that leave no clean-shutdown file.
         smallest: by record: the smallest ``min.insync.replicas`` since a leader's HW passed it, 0 before that; empty if
             that decides nothing: it does not change, or no process ends.
@@ -112,7 +113,7 @@ class Control(NamedTuple):
     alone: bool
 
 
-class KRaftCluster(Cluster[Control, Bounds]):
+class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
     """The possible events of a KRaft cluster.
 
     Args:
@@ -128,23 +129,23 @@ class KRaftCluster(Cluster[Control, Bounds]):
     SENTENCES = wording.SENTENCES
     machine: KRaftBrokerMachine
 
-    def __init__(self, rules: Rules, bounds: Bounds, *, reduced: bool = True) -> None:
+    def __init__(self, rules: Rules, bounds: KRaftBounds, *, reduced: bool = True) -> None:
         super().__init__(rules, bounds)
         self.reduced = reduced
-        self.step = Step
-        self.records = Table()
+        self.step = KRaftStep
+        self.records = InternTable()
         changes = bounds.min_isr_changes > 0
         self.machine = KRaftBrokerMachine(self.decide, self.payloads, self.records, min_isr_changes=changes)
         self.controller = ControllerMachine(self.decide, self.payloads, self.records, bounds.min_isr, self.brokers)
         self.keeps_responses = not reduced or rules.mutant == REQUEST_OF_ANOTHER_PROCESS
         self._orders = tuple(permutations(self.brokers)) if bounds.any_order else (self.brokers,)
-        self._decisions: dict[tuple[int, Event], tuple[Decided, ...]] = {}
+        self._decisions: dict[tuple[int, Event], tuple[ControllerDecision, ...]] = {}
         self._idle: dict[tuple[int, int, int, int], bool] = {}
         self._silent: dict[tuple[int, tuple[int, ...]], bool] = {}
         self._sent_in: dict[int, int] = {}
         """Numbers of fetches -> the leader epochs in which they were sent."""
 
-    def known(self, parts: Parts[Control]) -> ControllerView:
+    def known(self, parts: Parts[KRaftControl]) -> ControllerView:
         """The view of the controller."""
         return self.controller.views[parts.control.controller]
 
@@ -153,7 +154,7 @@ class KRaftCluster(Cluster[Control, Bounds]):
     def _arrival(self, message: Any) -> str:
         return wording.arrival(self.machine, message)
 
-    def _elected(self, parts: Parts[Control]) -> str:
+    def _elected(self, parts: Parts[KRaftControl]) -> str:
         known = self.known(parts)
         text = f"leader {known.leader or 'none'} in {known.epoch}, ISR {listed(known.isr)}"
         if known.elr:
@@ -164,7 +165,7 @@ class KRaftCluster(Cluster[Control, Bounds]):
             text += ", feature disabled"
         return text
 
-    def _role(self, broker: int, view: View, parts: Parts[Control]) -> str:
+    def _role(self, broker: int, view: View, parts: Parts[KRaftControl]) -> str:
         known = self.known(parts)
         fenced = " fenced" if known.brokers[broker].fenced else ""
         note = "" if view.min_isr == known.min_isr else f" by min ISR {view.min_isr}"
@@ -183,10 +184,10 @@ class KRaftCluster(Cluster[Control, Bounds]):
         smallest = (
             (0,) * self.bounds.records if self.bounds.min_isr_changes and self.bounds.losses + self.bounds.stops else ()
         )
-        control = Control(
+        control = KRaftControl(
             controller, (), nobody, *(0,) * 11, smallest, self.bounds.min_isr if smallest else 0, alone=False
         )
-        step = Step(self, Parts(down, control, ()))
+        step = KRaftStep(self, Parts(down, control, ()))
         for broker in self.brokers:
             step.local(broker, ("start",))
             step.local(broker, ("registered", 1, 1))
@@ -211,27 +212,27 @@ class KRaftCluster(Cluster[Control, Bounds]):
         yield from self._leaders(parts)
         yield from self._processes(parts)
 
-    def _arrivals(self, number: int, message: Any, parts: Parts[Control]) -> Iterator[Way]:
+    def _arrivals(self, number: int, message: Any, parts: Parts[KRaftControl]) -> Iterator[Way]:
         kind = type(message)
         if kind is Alter:
             yield from self._alter(number, parts)
         elif kind is Register:
             yield from self._register(number, parts)
         elif kind is Altered:
-            step = Step(self, parts)
+            step = KRaftStep(self, parts)
             step.flights.remove(number)
             step.run(message.broker, ("altered", message.payload))
             yield ("arrive", number), step.end()
         else:
             state = self.machine.views[parts.snapshots[message.broker - 1]].state
             if state != DOWN:
-                step = Step(self, parts)
+                step = KRaftStep(self, parts)
                 step.flights.remove(number)
                 if state == STARTING:  # One that is up waits for no registration.
                     step.local(message.broker, ("registered", message.incarnation, message.broker_epoch))
                 yield ("arrive", number), step.end()
 
-    def _is_idle(self, follower: int, leader: int, message: Fetch, control: Control) -> bool:  # noqa: ARG002
+    def _is_idle(self, follower: int, leader: int, message: Fetch, control: KRaftControl) -> bool:  # noqa: ARG002
         if not self.reduced:
             return False
         key = follower, leader, message.follower, message.payload
@@ -245,7 +246,7 @@ class KRaftCluster(Cluster[Control, Bounds]):
             self._idle[key] = known
         return known
 
-    def decisions(self, controller: int, event: Event) -> tuple[Decided, ...]:
+    def decisions(self, controller: int, event: Event) -> tuple[ControllerDecision, ...]:
         """The different outcomes of an event at the controller, over the orders of the assignment."""
         key = controller, event
         known = self._decisions.get(key)
@@ -254,12 +255,12 @@ class KRaftCluster(Cluster[Control, Bounds]):
             known = self._decisions[key] = tuple(dict.fromkeys(outcomes))
         return known
 
-    def _alter(self, number: int, parts: Parts[Control]) -> Iterator[Way]:
+    def _alter(self, number: int, parts: Parts[KRaftControl]) -> Iterator[Way]:
         message = self.messages.values[number]
         for decided in self.decisions(parts.control.controller, ("alter", message.broker, message.payload)):
             if decided.error:
                 continue  # A stale broker epoch: the request would be sent again and again.
-            step = Step(self, parts)
+            step = KRaftStep(self, parts)
             step.flights.remove(number)
             view = self.machine.views[parts.snapshots[message.broker - 1]]
             if view.state == UP and view.broker_epoch == message.broker_epoch:
@@ -267,12 +268,12 @@ class KRaftCluster(Cluster[Control, Bounds]):
             step.commit(decided)
             yield ("arrive", number), step.end()
 
-    def _register(self, number: int, parts: Parts[Control]) -> Iterator[Way]:
+    def _register(self, number: int, parts: Parts[KRaftControl]) -> Iterator[Way]:
         message = self.messages.values[number]
         for decided in self.decisions(parts.control.controller, ("register", *message[:3])):
             if decided.error:
                 continue  # An earlier process has a session: the broker tries again.
-            step = Step(self, parts)
+            step = KRaftStep(self, parts)
             step.flights.remove(number)
             step.commit(decided)
             view = self.machine.views[parts.snapshots[message.broker - 1]]
@@ -283,14 +284,14 @@ class KRaftCluster(Cluster[Control, Bounds]):
                     step.local(message.broker, ("registered", message.incarnation, decided.reply))
                     step.replay(message.broker, 0)
             if self.keeps_responses:
-                step.send(Registered(message.broker, message.incarnation, decided.reply))
+                step.send(RegistrationAnswer(message.broker, message.incarnation, decided.reply))
             for other in parts.flights:
                 old = self.messages.values[other]
                 if type(old) is Alter and old.broker == message.broker:
                     step.flights.remove(other)  # It would be refused for ever.
             yield ("arrive", number), step.end()
 
-    def _replays(self, parts: Parts[Control]) -> Iterator[Way]:
+    def _replays(self, parts: Parts[KRaftControl]) -> Iterator[Way]:
         for broker in self.brokers:
             view = self.machine.views[parts.snapshots[broker - 1]]
             behind = parts.control.behind[broker - 1]
@@ -301,14 +302,14 @@ class KRaftCluster(Cluster[Control, Bounds]):
                 continue
             seen = set()
             for count in range(first, behind + 1):
-                step = Step(self, parts)
+                step = KRaftStep(self, parts)
                 step.replay(broker, count)
                 after = step.end()
                 if after not in seen:
                     seen.add(after)
                     yield ("replay", broker, count), after
 
-    def _sessions(self, parts: Parts[Control]) -> Iterator[Way]:
+    def _sessions(self, parts: Parts[KRaftControl]) -> Iterator[Way]:
         known = self.known(parts)
         for broker in self.brokers:
             view = self.machine.views[parts.snapshots[broker - 1]]
@@ -318,7 +319,7 @@ class KRaftCluster(Cluster[Control, Bounds]):
             if not registered.fenced:
                 if parts.control.fences < self.bounds.fences:
                     for decided in self.decisions(parts.control.controller, ("fence", broker)):
-                        step = Step(self, parts)
+                        step = KRaftStep(self, parts)
                         step.fences += 1
                         step.commit(decided)
                         yield ("expire", broker), step.end()
@@ -328,18 +329,18 @@ class KRaftCluster(Cluster[Control, Bounds]):
                 ):
                     if decided.error:
                         continue  # A stale broker epoch.
-                    step = Step(self, parts)
+                    step = KRaftStep(self, parts)
                     step.commit(decided)
                     yield ("heartbeat", broker), step.end()
 
-    def _administration(self, parts: Parts[Control]) -> Iterator[Way]:
+    def _administration(self, parts: Parts[KRaftControl]) -> Iterator[Way]:
         known = self.known(parts)
         if parts.control.elections < self.bounds.elections:
             for decided in self.decisions(parts.control.controller, ("elect",)):
                 elected = self.controller.views[decided.snapshot].leader
                 if decided.error or elected == known.leader:
                     continue
-                step = Step(self, parts)
+                step = KRaftStep(self, parts)
                 step.elections += 1
                 step.commit(decided)
                 yield ("elect", elected), step.end()
@@ -348,7 +349,7 @@ class KRaftCluster(Cluster[Control, Bounds]):
                 if value == known.min_isr:
                     continue
                 (decided,) = self.decisions(parts.control.controller, ("configure", MIN_ISR, value))
-                step = Step(self, parts)
+                step = KRaftStep(self, parts)
                 step.min_isr_changes += 1
                 step.commit(decided)
                 yield ("configure", value), step.end()
@@ -356,12 +357,12 @@ class KRaftCluster(Cluster[Control, Bounds]):
             level = 1 - known.elr_level
             (decided,) = self.decisions(parts.control.controller, ("configure", ELR_FEATURE, level))
             if not decided.error:
-                step = Step(self, parts)
+                step = KRaftStep(self, parts)
                 step.feature_changes += 1
                 step.commit(decided)
                 yield ("feature", level), step.end()
 
-    def _processes(self, parts: Parts[Control]) -> Iterator[Way]:
+    def _processes(self, parts: Parts[KRaftControl]) -> Iterator[Way]:
         """A process ends, its session expires, and it starts again: see README.md why that is one event."""
         for broker in self.brokers:
             view = self.machine.views[parts.snapshots[broker - 1]]
@@ -375,7 +376,7 @@ class KRaftCluster(Cluster[Control, Bounds]):
             for kind, kept, clean in ends:
                 decisions = (None,) if fenced else self.decisions(parts.control.controller, ("fence", broker))
                 for decided in decisions:
-                    step = Step(self, parts)
+                    step = KRaftStep(self, parts)
                     if kind == "lose":
                         step.losses += 1
                     else:
@@ -448,7 +449,7 @@ class KRaftCluster(Cluster[Control, Bounds]):
             and not (control.min_isr_changes or control.feature_changes),
         )
 
-    def _promised(self, control: Control) -> int:
+    def _promised(self, control: KRaftControl) -> int:
         """The records that KIP-966 promises, as a bit set: fewer ends so far without a clean-shutdown file, lossy or
         not, than the smallest ``min.insync.replicas`` since the record was committed.
 
@@ -462,12 +463,12 @@ class KRaftCluster(Cluster[Control, Bounds]):
         return sum([1 << record for record, size in enumerate(control.smallest) if unclean < size])
 
 
-class Step(cluster.Step[KRaftCluster]):
+class KRaftStep(cluster.ExploredStep[KRaftCluster]):
     """A state that is being changed."""
 
-    __slots__ = Control._fields
+    __slots__ = KRaftControl._fields
 
-    def __init__(self, world: KRaftCluster, parts: Parts[Control]) -> None:
+    def __init__(self, world: KRaftCluster, parts: Parts[KRaftControl]) -> None:
         snapshots, control, flights = parts
         self.world = world
         self.snapshots = list(snapshots)
@@ -503,7 +504,7 @@ class Step(cluster.Step[KRaftCluster]):
         if world.reduced and not world.stale.isdisjoint(self.flights):
             self._drop_refused()
         longest = max(self.behind)
-        control = Control(
+        control = KRaftControl(
             self.controller,
             self.tail[len(self.tail) - longest :],
             tuple(self.behind),
@@ -555,7 +556,7 @@ class Step(cluster.Step[KRaftCluster]):
 
     # Brokers.
 
-    def run(self, broker: int, event: Event) -> Outcome:
+    def run(self, broker: int, event: Event) -> BrokerOutcome:
         """Run an event at a broker, with its immediate effects."""
         outcome = self.local(broker, event)
         self.acked |= outcome.acked
@@ -606,7 +607,7 @@ class Step(cluster.Step[KRaftCluster]):
         self.snapshots[broker - 1] = self.world.machine.step(self.snapshots[broker - 1], ("end", kept, clean)).snapshot
         self.behind[broker - 1] = 0
         self.disconnect(broker)
-        gone = (Altered,) if self.world.keeps_responses else (Altered, Registered)
+        gone = (Altered,) if self.world.keeps_responses else (Altered, RegistrationAnswer)
         messages = self.world.messages.values
         self.flights = [
             number for number in self.flights if type(messages[number]) not in gone or messages[number].broker != broker
@@ -614,7 +615,7 @@ class Step(cluster.Step[KRaftCluster]):
 
     # The controller.
 
-    def commit(self, decided: Decided) -> None:
+    def commit(self, decided: ControllerDecision) -> None:
         """The controller has committed records, which every broker that has registered will replay."""
         self.controller = decided.snapshot
         if self.smallest:

@@ -25,7 +25,7 @@ from sim.protocol.kraft.quorum_controller import QuorumController
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from highwater.lab.explore.interning import Table
+    from highwater.lab.explore.interning import InternTable
     from sim.protocol.decisions import Decisions
     from sim.protocol.kraft.metadata import Record
 
@@ -33,7 +33,7 @@ Event = tuple[Any, ...]
 Order = tuple[int, ...]
 
 
-class Host:
+class KRaftControllerHost:
     """Records what the controller commits."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Host:
         raise AssertionError("unclean recovery is not explored")
 
 
-class Registered(NamedTuple):
+class RegistrationOutcome(NamedTuple):
     """A broker as the controller knows it."""
 
     incarnation: int
@@ -93,13 +93,13 @@ class ControllerView(NamedTuple):
     isr: tuple[int, ...]
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]
-    brokers: dict[int, Registered]
+    brokers: dict[int, RegistrationOutcome]
     min_isr: int
     elr_level: int
     image: tuple[Any, int, int]
 
 
-class Decided(NamedTuple):
+class ControllerDecision(NamedTuple):
     """The result of an event at the controller.
 
     Attributes:
@@ -127,7 +127,7 @@ class ControllerMachine:
     """
 
     def __init__(
-        self, decide: Decisions, payloads: Table, records: Table, min_isr: int, brokers: tuple[int, ...]
+        self, decide: Decisions, payloads: InternTable, records: InternTable, min_isr: int, brokers: tuple[int, ...]
     ) -> None:
         self.views: list[ControllerView] = []
         self._decide = decide
@@ -138,11 +138,11 @@ class ControllerMachine:
         self._freezer = Freezer(decide, {})
         self._snapshots: list[Any] = []
         self._numbers: dict[Any, int] = {}
-        self._outcomes: dict[tuple[int, Event, Order], Decided] = {}
+        self._outcomes: dict[tuple[int, Event, Order], ControllerDecision] = {}
 
     def create(self) -> int:
         """The snapshot of a new cluster: all brokers are registered and unfenced, the first one leads."""
-        host = Host()
+        host = KRaftControllerHost()
         image = MetadataImage()
         image.settings[MIN_ISR] = self._min_isr
         image.settings[ELR_FEATURE] = int(self._decide.elr.answer)
@@ -154,7 +154,7 @@ class ControllerMachine:
         controller.create_partition(NAME, self._brokers)
         return self._number(_canonical(controller.image))
 
-    def step(self, snapshot: int, event: Event, order: Order) -> Decided:
+    def step(self, snapshot: int, event: Event, order: Order) -> ControllerDecision:
         """The outcome of an event, where elections try the replicas in this order."""
         key = snapshot, event, order
         known = self._outcomes.get(key)
@@ -162,15 +162,15 @@ class ControllerMachine:
             known = self._outcomes[key] = self._compute(snapshot, event, order)
         return known
 
-    def _controller(self, image: MetadataImage, host: Host) -> QuorumController:
+    def _controller(self, image: MetadataImage, host: KRaftControllerHost) -> QuorumController:
         host.controller = controller = QuorumController(image, self._decide, host, {})
         controller.recovery = None
         return controller
 
-    def _compute(self, snapshot: int, event: Event, order: Order) -> Decided:
+    def _compute(self, snapshot: int, event: Event, order: Order) -> ControllerDecision:
         image: MetadataImage = self._freezer.thaw(self._snapshots[snapshot], None)
         image.partitions[NAME] = _reordered(image.partitions[NAME], order)
-        host = Host()
+        host = KRaftControllerHost()
         controller = self._controller(image, host)
         kind, *details = event
         error, reply = "", -1
@@ -195,7 +195,9 @@ class ControllerMachine:
                 reply = self._payloads.number(self._freezer.freeze(self._sorted(results[NAME])))
         _canonical(image)
         image.partitions[NAME] = _reordered(image.partitions[NAME], self._brokers)
-        return Decided(self._number(image), tuple([self._record(record) for record in host.records]), error, reply)
+        return ControllerDecision(
+            self._number(image), tuple([self._record(record) for record in host.records]), error, reply
+        )
 
     def _sorted(self, result: Result) -> Result:
         error, isr, partition_epoch, leader_epoch, min_isr = result
@@ -229,7 +231,7 @@ class ControllerMachine:
             state.elr,
             state.last_known_elr,
             {
-                broker: Registered(registration.incarnation, registration.fenced)
+                broker: RegistrationOutcome(registration.incarnation, registration.fenced)
                 for broker, registration in image.brokers.items()
             },
             min_isr,

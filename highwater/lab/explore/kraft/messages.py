@@ -31,7 +31,7 @@ class Register(NamedTuple):
     kind: str = "Register"
 
 
-class Registered(NamedTuple):
+class RegistrationAnswer(NamedTuple):
     """A registration response in flight."""
 
     broker: int

@@ -21,7 +21,7 @@ from sim.protocol.messages import ListOffsetsRequest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from highwater.lab.explore.kraft.cluster import Control, KRaftCluster
+    from highwater.lab.explore.kraft.cluster import KRaftCluster, KRaftControl
     from highwater.lab.explore.kraft.controller import ControllerView
     from highwater.lab.explore.search import Action
     from scenarios.single.result import RunResult
@@ -73,11 +73,11 @@ AWAITED: Final[Mapping[str, tuple[str, ...]]] = {
 """Steps that lines wait for -> the fields by which they are recognised."""
 
 
-class NotScriptedError(Exception):
+class NotReproducedError(Exception):
     """The counterexample cannot be written as a script that shows the same; the text says why."""
 
 
-class Line(NamedTuple):
+class ScriptedLine(NamedTuple):
     """A line of the script.
 
     Attributes:
@@ -126,7 +126,7 @@ def to_toml(cluster: KRaftCluster, path: Path, wanted: Wanted) -> str:
             return writer.expecting(writer.with_steps(writer.shortened(lines)))
         kinds = dict.fromkeys(entry["kind"] for entry in (*result.violations, *result.warnings))
         shown = shown or str(result.row["error"] or ", ".join(kinds) or "no violation and no early warning")
-    raise NotScriptedError(f"in the simulation, its script shows {shown}")
+    raise NotReproducedError(f"in the simulation, its script shows {shown}")
 
 
 def _known(cluster: KRaftCluster, state: int) -> ControllerView:
@@ -145,7 +145,7 @@ class _Script:
         self._order = order
         self._kind = kind
         self._acks = acks
-        self._lines: list[Line] = []
+        self._lines: list[ScriptedLine] = []
         self._note = "The first state."
         self._silent: set[int] = set()
         """Brokers whose heartbeats are held back."""
@@ -181,9 +181,9 @@ class _Script:
             return message.broker, "AlterPartitionResponse"
         if kind is Register:
             return message.broker, REGISTRATION
-        raise NotScriptedError("in the simulation no response outlives the process that it is for")
+        raise NotReproducedError("in the simulation no response outlives the process that it is for")
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[ScriptedLine]:
         """The script."""
         self._begin()
         before = self._cluster.parts(self._cluster.first())[1]
@@ -205,7 +205,7 @@ class _Script:
         return self._lines
 
     def _add(self, do: str, *needs: Hold, after_ms: int = EVENT_MS, **params: Any) -> None:
-        self._lines.append(Line({"do": do, **params}, frozenset(needs), after_ms, self._note))
+        self._lines.append(ScriptedLine({"do": do, **params}, frozenset(needs), after_ms, self._note))
 
     def _release(self, start: str, *needs: Hold) -> None:
         """Let the messages of some types arrive."""
@@ -237,7 +237,7 @@ class _Script:
             self._add("hold-messages", broker=broker, message=HEARTBEAT)
         self._add("session-expiry", broker=broker)
 
-    def _event(self, action: Action, before: Control, after: Control) -> None:
+    def _event(self, action: Action, before: KRaftControl, after: KRaftControl) -> None:
         kind, *details = action
         restarted = 0
         if kind == "arrive":
@@ -256,9 +256,9 @@ class _Script:
         elif kind == "feature":
             self._add("set-config", config={ELR_FEATURE: details[0]})
         elif kind == "elect":
-            raise NotScriptedError("no line elects a broker without another assignment before it")
+            raise NotReproducedError("no line elects a broker without another assignment before it")
         elif kind != "replay":
-            raise NotScriptedError(
+            raise NotReproducedError(
                 "in the simulation the other follower would lag, too, while its messages are held back"
             )
         self._replay(before, after, restarted)
@@ -278,7 +278,7 @@ class _Script:
         self._add("deliver-message", hold, **_about(hold), **which)
         return 0
 
-    def _restart(self, kind: str, broker: int, before: Control) -> None:
+    def _restart(self, kind: str, broker: int, before: KRaftControl) -> None:
         known = self._cluster.controller.views[before.controller].brokers[broker]
         self._add("hold-messages", broker=broker, message=REGISTRATION)
         if kind == "lose":
@@ -289,7 +289,7 @@ class _Script:
             self._fence(broker)
         self._add("start", broker=broker)
 
-    def _replay(self, before: Control, after: Control, restarted: int) -> None:
+    def _replay(self, before: KRaftControl, after: KRaftControl, restarted: int) -> None:
         """Brokers replay transactions: those of the event, and what makes no difference (`KRaftCluster.is_silent`)."""
         committed = before.controller != after.controller
         for broker in self._cluster.brokers:
@@ -321,7 +321,7 @@ class _Writer:
         self._leaders = [action[1] for action, _ in path if action[0] == "append"]
         """The broker that appends each record first."""
 
-    def run(self, lines: Sequence[Line]) -> RunResult:
+    def run(self, lines: Sequence[ScriptedLine]) -> RunResult:
         """Run a script."""
         return self._play(_text(self._cluster, lines, self._wanted), self._wanted.rules)
 
@@ -343,7 +343,7 @@ class _Writer:
         leaders = {step["record"]: step["broker"] for step in reversed(appends)}
         return all(leaders.get(record) == broker for record, broker in enumerate(self._leaders))
 
-    def shortened(self, lines: Sequence[Line]) -> Sequence[Line]:
+    def shortened(self, lines: Sequence[ScriptedLine]) -> Sequence[ScriptedLine]:
         """The script without the holds, and the last lines before the final one, that it does not need."""
         for hold in sorted({need for line in lines for need in line.needs}):
             fewer = [line for line in lines if hold not in line.needs]
@@ -356,7 +356,7 @@ class _Writer:
             lines = fewer
         return lines
 
-    def with_steps(self, lines: Sequence[Line]) -> Sequence[Line]:
+    def with_steps(self, lines: Sequence[ScriptedLine]) -> Sequence[ScriptedLine]:
         """The script in which each line waits for a step to which the line before has led, where there is one."""
         trace = self.run(lines).trace
         assert trace is not None
@@ -369,7 +369,7 @@ class _Writer:
         waiting.append(lines[-1])  # With other rules the last step may not occur.
         return waiting if self.is_shown_by(self.run(waiting)) else lines
 
-    def expecting(self, lines: Sequence[Line]) -> str:
+    def expecting(self, lines: Sequence[ScriptedLine]) -> str:
         """The scenario with the kind as its expectation, if a run without overridden rules is as expected then."""
         kind, mode, rules, _ = self._wanted
         text = _text(self._cluster, lines, self._wanted, f"{'clean' if rules else 'violates'}:{kind}")
@@ -393,7 +393,7 @@ def _pattern(step: Shown) -> dict[str, Any]:
 # Text.
 
 
-def _text(cluster: KRaftCluster, lines: Sequence[Line], wanted: Wanted, expected: str = "may-violate") -> str:
+def _text(cluster: KRaftCluster, lines: Sequence[ScriptedLine], wanted: Wanted, expected: str = "may-violate") -> str:
     kind = wanted.kind
     about = {
         "schema": 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.explore import wording
-from highwater.lab.explore.kraft.messages import Alter, Altered, Register, Registered
+from highwater.lab.explore.kraft.messages import Alter, Altered, Register, RegistrationAnswer
 from highwater.lab.explore.wording import listed
 
 if TYPE_CHECKING:
@@ -38,6 +38,6 @@ def arrival(machine: KRaftBrokerMachine, message: Any) -> str:
     if isinstance(message, Register):
         clean = "after a clean stop" if message.clean_epoch >= 0 else "after an unclean stop"
         return f"the controller registers broker {message.broker} {clean}"
-    if isinstance(message, Registered):
+    if isinstance(message, RegistrationAnswer):
         return f"broker {message.broker} receives the response to registration {message.incarnation}"
     return wording.arrival(machine, message)

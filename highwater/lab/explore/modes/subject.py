@@ -96,20 +96,20 @@ def subject_of(word: str, overrides: Mapping[str, str], given: Mapping[str, int]
 
 
 def _kraft(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
+    from highwater.lab.explore.kraft.cluster import KRaftBounds, KRaftCluster
 
     numbers: dict[str, Any] = {name.replace("-", "_"): value for name, value in given.items() if name != "fixed-order"}
-    return KRaftCluster(rules, Bounds(**numbers, any_order=not given["fixed-order"]))
+    return KRaftCluster(rules, KRaftBounds(**numbers, any_order=not given["fixed-order"]))
 
 
 def _quorum(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from highwater.lab.explore.raft.world import Bounds, Quorum
+    from highwater.lab.explore.raft.world import ExploredQuorum, QuorumBounds
 
-    return Quorum(rules, Bounds(**given))
+    return ExploredQuorum(rules, QuorumBounds(**given))
 
 
 def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from highwater.lab.explore.zookeeper.cluster import Bounds, ZooKeeperCluster
+    from highwater.lab.explore.zookeeper.cluster import ZooKeeperBounds, ZooKeeperCluster
 
     numbers: dict[str, Any] = {{"stops": "crashes"}.get(name, name): value for name, value in given.items()}
-    return ZooKeeperCluster(rules, Bounds(**numbers))
+    return ZooKeeperCluster(rules, ZooKeeperBounds(**numbers))

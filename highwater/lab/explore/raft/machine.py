@@ -58,7 +58,7 @@ class Snapshot(NamedTuple):
     parked: tuple[tuple[Encoded, Encoded], ...]
 
 
-class Outcome(NamedTuple):
+class VoterOutcome(NamedTuple):
     """What an event leads to.
 
     Attributes:
@@ -117,7 +117,7 @@ class _Host(RaftHost):
         self.writes -= 1
 
 
-class Machine:
+class VoterMachine:
     """The members, by their rules.
 
     Raises:
@@ -128,10 +128,10 @@ class Machine:
         if build() != PLAIN:
             raise InputError("explore needs plain Python, and this build is compiled: install the plain wheel")
         self._decide = decide
-        self._outcomes: dict[Any, Outcome] = {}
+        self._outcomes: dict[Any, VoterOutcome] = {}
         self._batches: dict[Any, RaftBatch] = {}
 
-    def start(self, member: int, log: tuple[RaftBatch, ...], stored: ElectionState | None) -> Outcome:
+    def start(self, member: int, log: tuple[RaftBatch, ...], stored: ElectionState | None) -> VoterOutcome:
         """Start a process on a disk."""
         host = _Host(stored or ElectionState(0), -1)
         own = RaftLog(log)
@@ -139,7 +139,7 @@ class Machine:
         client.poll(0)
         return self._outcome(client, host)
 
-    def act(self, member: int, before: Snapshot, event: tuple[Any, ...], writes: int = -1) -> Outcome:
+    def act(self, member: int, before: Snapshot, event: tuple[Any, ...], writes: int = -1) -> VoterOutcome:
         """Let an event happen at a member; it loses power in the write after so many, and starts again.
 
         Args:
@@ -155,7 +155,7 @@ class Machine:
             known = self._outcomes[key] = self._act(member, before, event, writes)
         return known
 
-    def _act(self, member: int, before: Snapshot, event: tuple[Any, ...], writes: int) -> Outcome:
+    def _act(self, member: int, before: Snapshot, event: tuple[Any, ...], writes: int) -> VoterOutcome:
         stored = election_of(before)
         host = _Host(stored, writes)
         client = self._thaw(member, before, host)
@@ -210,7 +210,7 @@ class Machine:
 
     # Snapshots.
 
-    def _outcome(self, client: KafkaRaftClient, host: _Host) -> Outcome:
+    def _outcome(self, client: KafkaRaftClient, host: _Host) -> VoterOutcome:
         waits = tuple(sorted((node, encode(request)) for node, request in client.requests.in_flight.items()))
         parked = tuple((encode(fetch.request), encode(fetch.response)) for fetch in client._fetches._parked)  # noqa: SLF001
         log = client.log
@@ -223,7 +223,7 @@ class Machine:
             parked,
         )
         sent = tuple((node, encode(message)) for node, message in host.sent)
-        return Outcome(snapshot, sent, self._told(client, host))
+        return VoterOutcome(snapshot, sent, self._told(client, host))
 
     def _told(self, client: KafkaRaftClient, host: _Host) -> tuple[tuple[int, RaftBatch], ...]:
         places = {id(batch): place for place, batch in enumerate(client.log.batches)}

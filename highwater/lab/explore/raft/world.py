@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from highwater.lab.explore.interning import Table
+from highwater.lab.explore.interning import InternTable
 from highwater.lab.explore.raft.machine import (
     VOTERS,
     Encoded,
-    Machine,
-    Outcome,
     Snapshot,
+    VoterMachine,
+    VoterOutcome,
     election_of,
     is_expected,
     is_response,
@@ -39,7 +39,7 @@ _MOST_WRITES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class QuorumBounds:
     """How often things happen.
 
     Attributes:
@@ -81,20 +81,20 @@ class State(NamedTuple):
     broken: tuple[str, ...] = ()
 
 
-class Quorum:
+class ExploredQuorum:
     """The quorum, by its rules, within bounds."""
 
     kinds = KINDS
     violations = VIOLATIONS
 
-    def __init__(self, rules: Rules, bounds: Bounds) -> None:
+    def __init__(self, rules: Rules, bounds: QuorumBounds) -> None:
         # Leaders announce themselves; a search by fetches finds nothing else.
         self.decide: Final = Decisions(rules.override({"leader_search": "observers"}))
-        self.machine: Final = Machine(self.decide)
+        self.machine: Final = VoterMachine(self.decide)
         self.bounds: Final = bounds
-        self._states = Table()
-        self._snapshots = Table()
-        self._pairs = Table()
+        self._states = InternTable()
+        self._snapshots = InternTable()
+        self._pairs = InternTable()
 
     def first(self) -> int:
         """All voters are formatted: no log, no quorum-state."""
@@ -186,7 +186,7 @@ class Quorum:
                 return True
         return False
 
-    def _after(self, state: State, member: int, outcome: Outcome, removed: tuple[int, Encoded] | None) -> int:
+    def _after(self, state: State, member: int, outcome: VoterOutcome, removed: tuple[int, Encoded] | None) -> int:
         members = [self._member(state, voter) for voter in VOTERS]
         members[member - 1] = outcome.after
         network: list[tuple[int, Encoded]] = [self._pairs[pair] for pair in state.network]
@@ -303,7 +303,7 @@ class _Judged:
             if leader != NO_NODE and self.leaders.setdefault(epoch, leader) != leader:
                 self.broken.add("two-leaders")
 
-    def told(self, outcome: Outcome) -> None:
+    def told(self, outcome: VoterOutcome) -> None:
         """Compare what was reported as committed with what was before."""
         for place, batch in outcome.told:
             if place < len(self.committed) and self.committed[place] is not batch:

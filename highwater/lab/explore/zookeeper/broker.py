@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from highwater.lab.explore.broker_machine import NAME, BrokerMachine, Outcome, Process
+from highwater.lab.explore.broker_machine import NAME, BrokerMachine, BrokerOutcome, Process
 from highwater.lab.explore.host import NOW_US, RecordingHost, follow, stop_following
 from sim.protocol.messages import (
     INVALID_UPDATE_VERSION,
@@ -18,7 +18,7 @@ from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
 if TYPE_CHECKING:
-    from highwater.lab.explore.interning import Table
+    from highwater.lab.explore.interning import InternTable
     from sim.protocol.decisions import Decisions
     from sim.protocol.messages import FetchResult, Position
 
@@ -27,7 +27,7 @@ CONSTANTS: Final = {"rounds": 0}
 """Counted for reports only. A follower that asks for ever (KAFKA-10706) would never come back to a known state."""
 
 
-class Host(RecordingHost):
+class ZooKeeperBrokerHost(RecordingHost):
     """Records the requests of partition and fetcher."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Host(RecordingHost):
         self.proposal = isr
 
 
-class ZooKeeperBrokerMachine(BrokerMachine[Host]):
+class ZooKeeperBrokerMachine(BrokerMachine[ZooKeeperBrokerHost]):
     """All snapshots of the brokers of a cluster with ZooKeeper, and what events make of them.
 
     Args:
@@ -60,7 +60,7 @@ class ZooKeeperBrokerMachine(BrokerMachine[Host]):
 
     ACKS = 0
 
-    def __init__(self, decide: Decisions, payloads: Table, replicas: tuple[int, ...]) -> None:
+    def __init__(self, decide: Decisions, payloads: InternTable, replicas: tuple[int, ...]) -> None:
         super().__init__(decide, payloads, CONSTANTS)
         self.replicas = replicas
         self._handlers |= {
@@ -73,34 +73,34 @@ class ZooKeeperBrokerMachine(BrokerMachine[Host]):
 
     # Snapshots.
 
-    def _host(self, _: Any) -> Host:
-        return Host()
+    def _host(self, _: Any) -> ZooKeeperBrokerHost:
+        return ZooKeeperBrokerHost()
 
-    def _own(self, _: Process[Host]) -> Any:
+    def _own(self, _: Process[ZooKeeperBrokerHost]) -> Any:
         return None
 
-    def _details(self, process: Process[Host]) -> tuple[Any, ...]:
+    def _details(self, process: Process[ZooKeeperBrokerHost]) -> tuple[Any, ...]:
         leo = process.partition.log.leo
         states = process.partition.followers.states.values()
         return (tuple([state.broker for state in states if state.leo != leo and state.caught_up_us == NOW_US]),)
 
     # Life cycle.
 
-    def _end(self, process: Process[Host]) -> int:
+    def _end(self, process: Process[ZooKeeperBrokerHost]) -> int:
         """The process ends; the page cache stays: nothing of the log is lost."""
         return self._number_ended(process, process.partition.log.leo)
 
-    def _before_up(self, snapshot: int, kind: str, *details: Any) -> Outcome:
+    def _before_up(self, snapshot: int, kind: str, *details: Any) -> BrokerOutcome:
         """The process loads its log, with a checkpointed HW. If the file with the log start is written periodically, it
         is older than any deletion, so deleted records are back.
         """
         assert kind == "start"
         (hw,) = details
-        return self._outcome(self._start_process(self._snapshots[snapshot][1], Host(), hw, 1, LAG_US))
+        return self._outcome(self._start_process(self._snapshots[snapshot][1], ZooKeeperBrokerHost(), hw, 1, LAG_US))
 
     # Decisions of the controller (`sim.hosts.broker` for the order of things).
 
-    def _control(self, process: Process[Host], leader: int, epoch: int, isr: tuple[int, ...]) -> None:
+    def _control(self, process: Process[ZooKeeperBrokerHost], leader: int, epoch: int, isr: tuple[int, ...]) -> None:
         partition, host = process.partition, process.host
         if epoch <= partition.leader_epoch:
             return
@@ -117,19 +117,19 @@ class ZooKeeperBrokerMachine(BrokerMachine[Host]):
 
     # Leading.
 
-    def _delete(self, process: Process[Host], offset: int) -> None:
+    def _delete(self, process: Process[ZooKeeperBrokerHost], offset: int) -> None:
         """DeleteRecords (`sim.hosts.administrator`)."""
         process.partition.advance_log_start(offset)
 
-    def _lag(self, process: Process[Host], follower: int) -> None:
+    def _lag(self, process: Process[ZooKeeperBrokerHost], follower: int) -> None:
         process.partition.followers.states[follower].caught_up_us = NEVER_US
         process.partition.shrink_isr(NOW_US)
 
-    def _persisted(self, process: Process[Host], isr: tuple[int, ...]) -> None:
+    def _persisted(self, process: Process[ZooKeeperBrokerHost], isr: tuple[int, ...]) -> None:
         partition = process.partition
         partition.isr_persisted(isr, partition.partition_epoch, NOW_US)
 
-    def _refused(self, process: Process[Host]) -> None:
+    def _refused(self, process: Process[ZooKeeperBrokerHost]) -> None:
         process.partition.isr_refused(INVALID_UPDATE_VERSION, NOW_US)
 
     def _read(
@@ -142,6 +142,6 @@ class ZooKeeperBrokerMachine(BrokerMachine[Host]):
             return fetch_refusal(partition, error, last_epoch), IGNORED
         return super()._read(partition, follower, broker_epoch, position)
 
-    def _answer(self, process: Process[Host]) -> int | None:
+    def _answer(self, process: Process[ZooKeeperBrokerHost]) -> int | None:
         """An empty response to a fetch, once the fetch was counted and the ISR is settled."""
         return None if process.host.proposal is not None else super()._answer(process)

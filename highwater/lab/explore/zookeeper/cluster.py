@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from highwater.lab.explore import cluster, wording
 from highwater.lab.explore.broker_machine import UP
-from highwater.lab.explore.cluster import Cluster, Parts
+from highwater.lab.explore.cluster import ExploredCluster, Parts
 from highwater.lab.explore.messages import Fetch
 from highwater.lab.explore.properties import KINDS as ALL_KINDS
 from highwater.lab.explore.properties import incomplete, mismatches
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from highwater.lab.explore.broker_machine import Event, Outcome, View
+    from highwater.lab.explore.broker_machine import BrokerOutcome, Event, View
     from highwater.lab.explore.cluster import Way
     from sim.protocol.rules import Rules
 
@@ -58,7 +58,7 @@ SENTENCES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds(cluster.Bounds):
+class ZooKeeperBounds(cluster.ExploredBounds):
     """How much may happen, and what. All brokers are members of the first ISR; broker 1 leads first.
 
     Attributes:
@@ -82,7 +82,7 @@ class Bounds(cluster.Bounds):
     prompt: bool = False
 
 
-class Decision(NamedTuple):
+class ZooKeeperDecision(NamedTuple):
     """A LeaderAndIsr."""
 
     leader: int
@@ -90,7 +90,7 @@ class Decision(NamedTuple):
     isr: tuple[int, ...]
 
 
-class Control(NamedTuple):
+class ZooKeeperControl(NamedTuple):
     """What ZooKeeper has stored, the controller's part of a state, and what has happened.
 
     Attributes:
@@ -111,7 +111,7 @@ class Control(NamedTuple):
     epoch: int
     isr: tuple[int, ...]
     live: tuple[int, ...]
-    queues: tuple[tuple[Decision, ...], ...]
+    queues: tuple[tuple[ZooKeeperDecision, ...], ...]
     appended: int = 0
     committed: int = 0
     crashes: int = 0
@@ -120,7 +120,7 @@ class Control(NamedTuple):
     deleted: int = 0
 
 
-class ZooKeeperCluster(Cluster[Control, Bounds]):
+class ZooKeeperCluster(ExploredCluster[ZooKeeperControl, ZooKeeperBounds]):
     """The possible events of a cluster with ZooKeeper.
 
     Args:
@@ -135,19 +135,19 @@ class ZooKeeperCluster(Cluster[Control, Bounds]):
     RECEIVES = "receive"
     SENTENCES = SENTENCES
 
-    def __init__(self, rules: Rules, bounds: Bounds) -> None:
+    def __init__(self, rules: Rules, bounds: ZooKeeperBounds) -> None:
         super().__init__(rules, bounds)
-        self.step = Step
+        self.step = ZooKeeperStep
         self.machine = ZooKeeperBrokerMachine(self.decide, self.payloads, self.brokers)
         self._places: dict[int, tuple[Any, ...]] = {}
 
     # Words.
 
-    def _elected(self, parts: Parts[Control]) -> str:
+    def _elected(self, parts: Parts[ZooKeeperControl]) -> str:
         control = parts.control
         return f"leader {control.leader or 'none'} in {control.epoch}, ISR {listed(control.isr)}"
 
-    def _role(self, broker: int, view: View, parts: Parts[Control]) -> str:
+    def _role(self, broker: int, view: View, parts: Parts[ZooKeeperControl]) -> str:
         expired = "" if broker in parts.control.live else " without a session"
         return f"{expired} {role(view)}"
 
@@ -157,8 +157,8 @@ class ZooKeeperCluster(Cluster[Control, Bounds]):
         """The first state: broker 1 leads in epoch 0, all others follow, the logs are empty."""
         brokers = self.brokers
         down = tuple(self.machine.create(broker) for broker in brokers)
-        none: tuple[tuple[Decision, ...], ...] = ((),) * len(brokers)
-        step = Step(self, Parts(down, Control(1, 0, brokers, brokers, none), ()))
+        none: tuple[tuple[ZooKeeperDecision, ...], ...] = ((),) * len(brokers)
+        step = ZooKeeperStep(self, Parts(down, ZooKeeperControl(1, 0, brokers, brokers, none), ()))
         for broker in brokers:
             step.run(broker, ("start", 0))
         for broker in brokers:
@@ -196,18 +196,18 @@ class ZooKeeperCluster(Cluster[Control, Bounds]):
         if self.bounds.crashes:
             yield from self._processes(parts)
 
-    def _sessions(self, parts: Parts[Control]) -> Iterator[Way]:
+    def _sessions(self, parts: Parts[ZooKeeperControl]) -> Iterator[Way]:
         control = parts.control
         may_decide = control.epoch + 1 < self.bounds.epochs
         for broker, view in enumerate(self.views(parts), 1):
             is_up = view.state == UP
             if broker in control.live:
                 if may_decide and broker in control.isr and control.leader not in (broker, NOBODY):
-                    yield ("elect", broker), Step(self, parts).decide(broker, control.isr).end()
+                    yield ("elect", broker), ZooKeeperStep(self, parts).decide(broker, control.isr).end()
                 if not is_up or self.bounds.zombies:
                     yield from self._expire(parts, broker, may_decide=may_decide)
             elif is_up:
-                step = Step(self, parts)
+                step = ZooKeeperStep(self, parts)
                 step.live = tuple(sorted((*control.live, broker)))
                 step.queues[broker - 1] = ()
                 if control.leader == NOBODY and broker in control.isr:
@@ -215,10 +215,10 @@ class ZooKeeperCluster(Cluster[Control, Bounds]):
                         continue
                     step.decide(broker, control.isr)
                 else:
-                    step.notify(broker, Decision(control.leader, control.epoch, control.isr))
+                    step.notify(broker, ZooKeeperDecision(control.leader, control.epoch, control.isr))
                 yield ("register", broker), step.end()
 
-    def _expire(self, parts: Parts[Control], broker: int, *, may_decide: bool) -> Iterator[Way]:
+    def _expire(self, parts: Parts[ZooKeeperControl], broker: int, *, may_decide: bool) -> Iterator[Way]:
         control = parts.control
         rest = tuple(member for member in control.isr if member != broker)
         live = tuple(member for member in control.live if member != broker)
@@ -231,18 +231,18 @@ class ZooKeeperCluster(Cluster[Control, Bounds]):
         if decides and not may_decide:
             return
         for leader in leaders:
-            step = Step(self, parts)
+            step = ZooKeeperStep(self, parts)
             step.live = live
             step.queues[broker - 1] = step.queues[broker - 1][:1]  # One may be on its way, the queue is dropped.
             if decides:
                 step.decide(leader, rest or control.isr)
             yield ("expire", broker, leader), step.end()
 
-    def _decisions(self, parts: Parts[Control]) -> Iterator[Way]:
+    def _decisions(self, parts: Parts[ZooKeeperControl]) -> Iterator[Way]:
         for broker, view in enumerate(self.views(parts), 1):
             queue = parts.control.queues[broker - 1]
             if queue and view.state == UP:
-                step = Step(self, parts)
+                step = ZooKeeperStep(self, parts)
                 step.queues[broker - 1] = queue[1:]
                 step.run(broker, ("control", *queue[0]))
                 yield ("hear", broker, queue[0].leader, queue[0].epoch), step.end()
@@ -260,7 +260,7 @@ class ZooKeeperCluster(Cluster[Control, Bounds]):
             known = self._places[number] = (message.follower, message.leader, not is_request, message.payload, is_stale)
         return known
 
-    def _is_idle(self, follower: int, leader: int, message: Fetch, control: Control) -> bool:
+    def _is_idle(self, follower: int, leader: int, message: Fetch, control: ZooKeeperControl) -> bool:
         machine = self.machine
         served = machine.step(leader, ("serve", message.follower, message.payload))
         snapshot, reply = served.snapshot, served.reply
@@ -273,40 +273,40 @@ class ZooKeeperCluster(Cluster[Control, Bounds]):
         after = machine.step(follower, ("reply", reply))
         return (snapshot, after.snapshot, after.requests) == (leader, follower, ((message.leader, message.payload),))
 
-    def is_present(self, broker: int, snapshot: int, control: Control | Step) -> bool:
+    def is_present(self, broker: int, snapshot: int, control: ZooKeeperControl | ZooKeeperStep) -> bool:
         """Whether ZooKeeper has stored a broker as leader in the leader epoch that it knows."""
         return control.leader == broker and control.epoch == self.machine.views[snapshot].epoch
 
-    def _deletions(self, broker: int, view: View, parts: Parts[Control]) -> Iterator[Way]:
+    def _deletions(self, broker: int, view: View, parts: Parts[ZooKeeperControl]) -> Iterator[Way]:
         if parts.control.deletions < self.bounds.deletions:
             end = view.hw
             if view.hw < len(view.records) and self.decide.mutants.log_start_above_hw.differs():
                 end = len(view.records)
             for offset in range(view.log_start + 1, end + 1):
-                step = Step(self, parts)
+                step = ZooKeeperStep(self, parts)
                 step.delete(broker, offset)
                 yield ("delete", broker, offset), step.end()
 
-    def _processes(self, parts: Parts[Control]) -> Iterator[Way]:
+    def _processes(self, parts: Parts[ZooKeeperControl]) -> Iterator[Way]:
         for broker, view in enumerate(self.views(parts), 1):
             if view.state == UP:
                 if parts.control.crashes < self.bounds.crashes:
-                    step = Step(self, parts)
+                    step = ZooKeeperStep(self, parts)
                     step.crash(broker)
                     yield ("crash", broker), step.end()
             elif self.bounds.bounces or broker not in parts.control.live:
                 for hw in sorted({0, view.hw}):
-                    step = Step(self, parts)
+                    step = ZooKeeperStep(self, parts)
                     step.start(broker, hw)
                     yield ("start", broker, hw), step.end()
 
 
-class Step(cluster.Step[ZooKeeperCluster]):
+class ZooKeeperStep(cluster.ExploredStep[ZooKeeperCluster]):
     """A state that is being changed."""
 
-    __slots__ = Control._fields
+    __slots__ = ZooKeeperControl._fields
 
-    def __init__(self, world: ZooKeeperCluster, parts: Parts[Control]) -> None:
+    def __init__(self, world: ZooKeeperCluster, parts: Parts[ZooKeeperControl]) -> None:
         snapshots, control, flights = parts
         self.world = world
         self.snapshots = list(snapshots)
@@ -317,7 +317,7 @@ class Step(cluster.Step[ZooKeeperCluster]):
 
     def end(self) -> int:
         """The resulting state."""
-        control = Control(
+        control = ZooKeeperControl(
             self.leader,
             self.epoch,
             self.isr,
@@ -332,26 +332,26 @@ class Step(cluster.Step[ZooKeeperCluster]):
         )
         return self.world.number(tuple(self.snapshots), control, tuple(sorted(self.flights)))
 
-    def decide(self, leader: int, isr: tuple[int, ...]) -> Step:
+    def decide(self, leader: int, isr: tuple[int, ...]) -> ZooKeeperStep:
         """The controller writes another leader or ISR, and notifies every broker with a session."""
         self.leader = leader
         self.epoch += 1
         self.isr = isr
-        decision = Decision(leader, self.epoch, isr)
+        decision = ZooKeeperDecision(leader, self.epoch, isr)
         views = self.world.machine.views
         for broker in self.live:
             if views[self.snapshots[broker - 1]].state == UP:
                 self.notify(broker, decision)
         return self
 
-    def notify(self, broker: int, decision: Decision) -> None:
+    def notify(self, broker: int, decision: ZooKeeperDecision) -> None:
         """Send a decision to a broker."""
         if self.world.bounds.prompt:
             self.run(broker, ("control", *decision))
         else:
             self.queues[broker - 1] = (*self.queues[broker - 1], decision)
 
-    def run(self, broker: int, event: Event) -> Outcome:
+    def run(self, broker: int, event: Event) -> BrokerOutcome:
         """Run an event at a broker, with its immediate effects."""
         outcome = self.local(broker, event)
         self.committed |= outcome.committed
@@ -384,5 +384,5 @@ class Step(cluster.Step[ZooKeeperCluster]):
         """Start a process; brokers that waited for its former one retry."""
         self.run(broker, ("start", hw))
         if broker in self.live:
-            self.notify(broker, Decision(self.leader, self.epoch, self.isr))
+            self.notify(broker, ZooKeeperDecision(self.leader, self.epoch, self.isr))
         self.retry(broker)

@@ -92,7 +92,7 @@ def test_a_scenario_that_shows_something_else_is_not_written(
     highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> str:
-        raise scripting.NotScriptedError("the reason")
+        raise scripting.NotReproducedError("the reason")
 
     monkeypatch.setattr(scripting, "to_toml", refuse)
     file = tmp_path / "found.toml"

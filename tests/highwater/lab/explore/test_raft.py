@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from highwater.lab.explore.modes.subject import subject_of
-from highwater.lab.explore.raft.world import KINDS, VIOLATIONS, Bounds, Quorum
+from highwater.lab.explore.raft.world import KINDS, VIOLATIONS, ExploredQuorum, QuorumBounds
 from highwater.lab.explore.search import Found, search
 from sim.errors import InputError
 from sim.protocol.modes import MODES
@@ -13,24 +13,26 @@ from tests.plain import needs_sources
 pytestmark = needs_sources
 
 
-def explored(mode: str, bounds: Bounds, most_states: int = 60_000) -> tuple[Quorum, Found[int]]:
-    world = Quorum(MODES[mode].rules, bounds)
+def explored(mode: str, bounds: QuorumBounds, most_states: int = 60_000) -> tuple[ExploredQuorum, Found[int]]:
+    world = ExploredQuorum(MODES[mode].rules, bounds)
     return world, search(world, until=VIOLATIONS, most_states=most_states)
 
 
 def test_one_election_and_one_power_loss_do_no_harm() -> None:
-    _, found = explored("kraft", Bounds(epochs=1, records=1, losses=1))
+    _, found = explored("kraft", QuorumBounds(epochs=1, records=1, losses=1))
     assert (found.exhausted, found.states, found.paths) == (True, 43_924, {})
 
 
 def test_pre_votes_do_no_harm() -> None:
-    _, found = explored("elr-4.3", Bounds(epochs=1, records=0, losses=0))
+    _, found = explored("elr-4.3", QuorumBounds(epochs=1, records=0, losses=0))
     assert (found.exhausted, found.paths) == (True, {})
 
 
 @pytest.mark.parametrize(("mode", "events"), [("kraft", 7), ("elr-4.3", 11)])
-@pytest.mark.parametrize("bounds", [Bounds(1, 2, 0, 0, forgets=1), Bounds(1, 2, 0, 0, wipes=1)], ids=["vote", "disk"])
-def test_a_voter_that_lost_its_vote_elects_a_second_leader(mode: str, events: int, bounds: Bounds) -> None:
+@pytest.mark.parametrize(
+    "bounds", [QuorumBounds(1, 2, 0, 0, forgets=1), QuorumBounds(1, 2, 0, 0, wipes=1)], ids=["vote", "disk"]
+)
+def test_a_voter_that_lost_its_vote_elects_a_second_leader(mode: str, events: int, bounds: QuorumBounds) -> None:
     world, found = explored(mode, bounds)
     path = found.paths["two-leaders"]
     assert len(path) == events
@@ -40,12 +42,12 @@ def test_a_voter_that_lost_its_vote_elects_a_second_leader(mode: str, events: in
 
 def test_votes_for_shorter_logs_lose_committed_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OffsetAndEpoch, "is_up_to_date", lambda *_: True)
-    _, found = explored("kraft", Bounds(epochs=2, records=0, losses=0))
+    _, found = explored("kraft", QuorumBounds(epochs=2, records=0, losses=0))
     assert set(found.paths) & {"committed-metadata-lost", "committed-metadata-changed"}
 
 
 def test_every_event_and_state_has_words() -> None:
-    world, found = explored("elr-4.3", Bounds(epochs=2, records=1, losses=1, wipes=1, forgets=1), 3_000)
+    world, found = explored("elr-4.3", QuorumBounds(epochs=2, records=1, losses=1, wipes=1, forgets=1), 3_000)
     assert not found.exhausted
     for number in range(0, 2_000, 50):
         assert world.describe(number)

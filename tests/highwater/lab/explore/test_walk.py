@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
+from highwater.lab.explore.kraft.cluster import KRaftBounds, KRaftCluster
 from highwater.lab.explore.properties import KINDS
 from highwater.lab.explore.search import Found
 from highwater.lab.explore.walk import walk
-from highwater.lab.explore.zookeeper.cluster import Bounds as ZookeeperBounds
-from highwater.lab.explore.zookeeper.cluster import ZooKeeperCluster
+from highwater.lab.explore.zookeeper.cluster import ZooKeeperBounds, ZooKeeperCluster
 from sim.protocol.modes import mode
 from tests.plain import needs_sources
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = needs_sources
 
-BOUNDS = Bounds(losses=0, fences=2, records=2, isr=3)
+BOUNDS = KRaftBounds(losses=0, fences=2, records=2, isr=3)
 
 
 def walked(mutant: str = "none", *, seed: int = 0, walks: int = 150) -> tuple[KRaftCluster, Found[int]]:
@@ -72,7 +71,7 @@ def _shows(cluster: KRaftCluster, actions: list[Action], kind: str) -> bool:
 
 
 def test_two_elections_suffice_if_a_leader_replays_both_at_once() -> None:
-    bounds = Bounds(losses=0, fences=0, isr=3, elections=2)
+    bounds = KRaftBounds(losses=0, fences=0, isr=3, elections=2)
     cluster = KRaftCluster(mode("elr-4.3").rules, bounds)
     found = walk(cluster, until=KINDS, walks=10_000, most_events=60, seed=5)
     path = found.paths["candidate-incomplete"]
@@ -103,7 +102,7 @@ def test_walks_end_when_their_time_is_over() -> None:
 
 
 def test_a_zookeeper_mode_is_walked() -> None:
-    world = ZooKeeperCluster(mode("hw").rules, ZookeeperBounds(brokers=3, records=2, epochs=3))
+    world = ZooKeeperCluster(mode("hw").rules, ZooKeeperBounds(brokers=3, records=2, epochs=3))
     found = walk(world, until=["exposed-loss"], walks=2_000, most_events=60)
     assert found.stopped
     assert "exposed-loss" in found.paths

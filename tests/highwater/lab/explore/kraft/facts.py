@@ -6,25 +6,25 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from highwater.lab.explore.broker_machine import UP
-from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
+from highwater.lab.explore.kraft.cluster import KRaftBounds, KRaftCluster
 from highwater.lab.explore.properties import KINDS, VIOLATIONS
 from highwater.lab.explore.search import Found, search
 from highwater.lab.explore.walk import walk
 from sim.protocol.modes import mode
 
-SPECIFICATION: Final = Bounds()
+SPECIFICATION: Final = KRaftBounds()
 """The bounds of the specification's shipped configuration."""
-ONE_LOSS: Final = Bounds(fences=0)
-ONE_FENCE: Final = Bounds(losses=0)
-NO_FAULTS: Final = Bounds(losses=0, fences=0)
-TWO_FENCES: Final = Bounds(records=2, isr=3, losses=0, fences=2)
-ONE_ELECTION: Final = Bounds(isr=3, losses=0, fences=0, elections=1)
-TWO_ELECTIONS: Final = Bounds(isr=3, losses=0, fences=0, elections=2)
-MIN_ISR_CHANGE: Final = Bounds(losses=0, fences=0, min_isr_changes=1)
+ONE_LOSS: Final = KRaftBounds(fences=0)
+ONE_FENCE: Final = KRaftBounds(losses=0)
+NO_FAULTS: Final = KRaftBounds(losses=0, fences=0)
+TWO_FENCES: Final = KRaftBounds(records=2, isr=3, losses=0, fences=2)
+ONE_ELECTION: Final = KRaftBounds(isr=3, losses=0, fences=0, elections=1)
+TWO_ELECTIONS: Final = KRaftBounds(isr=3, losses=0, fences=0, elections=2)
+MIN_ISR_CHANGE: Final = KRaftBounds(losses=0, fences=0, min_isr_changes=1)
 AND_LAG: Final = replace(MIN_ISR_CHANGE, isr=3, lags=1)
 AND_FENCE: Final = replace(MIN_ISR_CHANGE, isr=3, fences=1)
 AND_LOSS: Final = replace(MIN_ISR_CHANGE, losses=1, fences=1)
-FEATURE: Final = Bounds(losses=0, fences=0, feature_changes=1)
+FEATURE: Final = KRaftBounds(losses=0, fences=0, feature_changes=1)
 WALK_EVENTS: Final = 60
 
 
@@ -43,7 +43,7 @@ class Fact:
     """
 
     mode: str
-    bounds: Bounds
+    bounds: KRaftBounds
     kinds: tuple[str, ...] = ()
     mutant: str = "none"
     differs: bool = True
@@ -87,7 +87,7 @@ class Fact:
         return "; the mutant's place never decided otherwise" if place.took else "; the mutant's place was not executed"
 
 
-def reductions_hide_nothing(mode_name: str, bounds: Bounds) -> bool:
+def reductions_hide_nothing(mode_name: str, bounds: KRaftBounds) -> bool:
     """Whether the same states of controller, logs and high watermarks are reached without the reductions, as far as
     every broker is up.
     """
@@ -175,7 +175,7 @@ MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_LOSS, (), "fetch-continues-in-new-epoch", differs=False),
     Fact("elr-repaired", ONE_FENCE, (), "registration-of-another-request", differs=False),
     Fact("elr-repaired", ONE_LOSS, (), "registration-of-another-request", differs=False),
-    Fact("elr-repaired", Bounds(stops=1, fences=0), _CANDIDATE, "registration-of-another-request"),
+    Fact("elr-repaired", KRaftBounds(stops=1, fences=0), _CANDIDATE, "registration-of-another-request"),
     Fact("elr-repaired", ONE_LOSS, (), "leo-from-earlier-leadership", differs=False),
     Fact("elr-repaired", TWO_FENCES, _CANDIDATE, "leo-from-earlier-leadership", walks=200_000),
     Fact("elr-repaired", TWO_ELECTIONS, _CANDIDATE, "leo-from-earlier-leadership", walks=10_000),

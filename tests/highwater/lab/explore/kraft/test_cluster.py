@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
+from highwater.lab.explore.kraft.cluster import KRaftBounds, KRaftCluster
 from highwater.lab.explore.properties import KINDS, VIOLATIONS
 from highwater.lab.explore.search import Found, search
 from sim.protocol.modes import mode
@@ -26,13 +26,13 @@ from tests.highwater.lab.explore.kraft.facts import (
 from tests.plain import needs_sources
 
 if TYPE_CHECKING:
-    from highwater.lab.explore.kraft.cluster import Control
+    from highwater.lab.explore.kraft.cluster import KRaftControl
 
 pytestmark = needs_sources
 
 
 def explored(
-    mode_name: str, mutant: str = "none", bounds: Bounds = ONE_FENCE, most_states: int = 20_000
+    mode_name: str, mutant: str = "none", bounds: KRaftBounds = ONE_FENCE, most_states: int = 20_000
 ) -> tuple[KRaftCluster, Found[int]]:
     """A search that ends at the first violation or early warning."""
     cluster = KRaftCluster(mode(mode_name).rules.override({"mutant": mutant}), bounds)
@@ -82,7 +82,7 @@ def test_a_mutant_is_found(mutant: str, kind: str) -> None:
         ("elr-repaired", replace(FEATURE, records=0, lags=1, isr=3)),
     ],
 )
-def test_reductions_hide_nothing(mode_name: str, bounds: Bounds) -> None:
+def test_reductions_hide_nothing(mode_name: str, bounds: KRaftBounds) -> None:
     assert reductions_hide_nothing(mode_name, bounds)
 
 
@@ -170,7 +170,7 @@ def reached(cluster: KRaftCluster, events: list[str]) -> int:
     return state
 
 
-def followed(cluster: KRaftCluster, events: list[str]) -> Control:
+def followed(cluster: KRaftCluster, events: list[str]) -> KRaftControl:
     """The controller's part of the state after these events."""
     return cluster.parts(reached(cluster, events))[1]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.lab.explore.kraft.cluster import Bounds, KRaftCluster
-from highwater.lab.explore.kraft.scripting import NotScriptedError, Wanted, to_toml
+from highwater.lab.explore.kraft.cluster import KRaftBounds, KRaftCluster
+from highwater.lab.explore.kraft.scripting import NotReproducedError, Wanted, to_toml
 from highwater.lab.explore.properties import KINDS, VIOLATIONS
 from highwater.lab.explore.search import search
 from scenarios.format.schema import read
@@ -25,7 +25,7 @@ pytestmark = needs_sources
 
 
 def found(
-    mode_name: str, rules: dict[str, str], bounds: Bounds
+    mode_name: str, rules: dict[str, str], bounds: KRaftBounds
 ) -> tuple[KRaftCluster, list[tuple[Action, int]], Wanted]:
     """The first counterexample, and what its script has to show."""
     cluster = KRaftCluster(mode(mode_name).rules.override(rules), bounds)
@@ -78,19 +78,24 @@ def test_a_broker_that_loses_power_starts_again_in_the_script() -> None:
 
 def test_what_the_simulation_does_not_show_is_not_written() -> None:
     cluster, path, wanted = found("elr-repaired", {"mutant": "hw-ignores-min-isr"}, ONE_FENCE)
-    with pytest.raises(NotScriptedError, match=r"in the simulation, its script shows .*candidate-incomplete"):
+    with pytest.raises(NotReproducedError, match=r"in the simulation, its script shows .*candidate-incomplete"):
         to_toml(cluster, path, wanted._replace(kind="log-mismatch"))
 
 
 @pytest.mark.parametrize(
     ("mutant", "bounds", "kinds", "reason"),
     [
-        ("registration-of-another-request", Bounds(stops=1), ("kill", "arrive"), "no response outlives the process"),
-        ("none", Bounds(lags=1), ("lag",), "the other follower would lag, too"),
+        (
+            "registration-of-another-request",
+            KRaftBounds(stops=1),
+            ("kill", "arrive"),
+            "no response outlives the process",
+        ),
+        ("none", KRaftBounds(lags=1), ("lag",), "the other follower would lag, too"),
     ],
 )
 def test_an_event_without_a_counterpart_is_named(
-    mutant: str, bounds: Bounds, kinds: tuple[str, ...], reason: str
+    mutant: str, bounds: KRaftBounds, kinds: tuple[str, ...], reason: str
 ) -> None:
     rules = {"mutant": mutant}
     cluster = KRaftCluster(mode("elr-repaired").rules.override(rules), bounds)
@@ -100,5 +105,5 @@ def test_an_event_without_a_counterpart_is_named(
         # The message that is sent last has the highest number.
         action, state = max(after for after in cluster.successors(state) if after[0][0] == kind)
         path.append((action, state))
-    with pytest.raises(NotScriptedError, match=reason):
+    with pytest.raises(NotReproducedError, match=reason):
         to_toml(cluster, path, Wanted("log-mismatch", mode("elr-repaired"), rules, ""))

@@ -29,7 +29,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from highwater.lab.explore.search import search
-from highwater.lab.explore.zookeeper.cluster import DIVERGENCE, INCOMPLETE, LOSS, WARNINGS, Bounds, ZooKeeperCluster
+from highwater.lab.explore.zookeeper.cluster import (
+    DIVERGENCE,
+    INCOMPLETE,
+    LOSS,
+    WARNINGS,
+    ZooKeeperBounds,
+    ZooKeeperCluster,
+)
 from sim.protocol.modes import mode
 
 if TYPE_CHECKING:
@@ -37,19 +44,19 @@ if TYPE_CHECKING:
 
     from highwater.lab.explore.search import Found
 
-TWO: Final = Bounds(brokers=2, prefix=1, records=3, epochs=3, crashes=1, bounces=True, strays=False)
-TWO_SMALL: Final = Bounds(brokers=2, prefix=1, records=2, epochs=3, crashes=1, bounces=True, strays=False)
-TWO_STANDING: Final = Bounds(brokers=2, prefix=1, records=3, epochs=3, strays=False)
-EMPTY: Final = Bounds(brokers=2, records=3, epochs=3, strays=False)
-STRAYS: Final = Bounds(brokers=2, prefix=1, records=3, epochs=3)
-THREE: Final = Bounds(brokers=3, records=2, epochs=3, lags=1, strays=False, prompt=True)
-THREE_SMALL: Final = Bounds(brokers=3, records=1, epochs=3, lags=1, strays=False, prompt=True)
-THREE_DELAYED: Final = Bounds(brokers=3, records=1, epochs=3, lags=1, strays=False)
-FOUR: Final = Bounds(brokers=2, prefix=1, records=3, epochs=4, strays=False)
-FENCED: Final = Bounds(brokers=2, records=1, epochs=4)
-DELETING: Final = Bounds(brokers=2, records=2, epochs=3, deletions=1)
-DELETING_AND_ENDING: Final = Bounds(brokers=2, records=3, epochs=3, crashes=2, deletions=1)
-FENCED_THREE: Final = Bounds(brokers=3, records=1, epochs=4, prompt=True)
+TWO: Final = ZooKeeperBounds(brokers=2, prefix=1, records=3, epochs=3, crashes=1, bounces=True, strays=False)
+TWO_SMALL: Final = ZooKeeperBounds(brokers=2, prefix=1, records=2, epochs=3, crashes=1, bounces=True, strays=False)
+TWO_STANDING: Final = ZooKeeperBounds(brokers=2, prefix=1, records=3, epochs=3, strays=False)
+EMPTY: Final = ZooKeeperBounds(brokers=2, records=3, epochs=3, strays=False)
+STRAYS: Final = ZooKeeperBounds(brokers=2, prefix=1, records=3, epochs=3)
+THREE: Final = ZooKeeperBounds(brokers=3, records=2, epochs=3, lags=1, strays=False, prompt=True)
+THREE_SMALL: Final = ZooKeeperBounds(brokers=3, records=1, epochs=3, lags=1, strays=False, prompt=True)
+THREE_DELAYED: Final = ZooKeeperBounds(brokers=3, records=1, epochs=3, lags=1, strays=False)
+FOUR: Final = ZooKeeperBounds(brokers=2, prefix=1, records=3, epochs=4, strays=False)
+FENCED: Final = ZooKeeperBounds(brokers=2, records=1, epochs=4)
+DELETING: Final = ZooKeeperBounds(brokers=2, records=2, epochs=3, deletions=1)
+DELETING_AND_ENDING: Final = ZooKeeperBounds(brokers=2, records=3, epochs=3, crashes=2, deletions=1)
+FENCED_THREE: Final = ZooKeeperBounds(brokers=3, records=1, epochs=4, prompt=True)
 JOIN: Final = (("isr_join", "leader-epoch-start"),)
 ELECTION: Final = (("epoch_recorded_at", "election"),)
 
@@ -68,7 +75,7 @@ class Fact:
     """
 
     mode: str
-    bounds: Bounds
+    bounds: ZooKeeperBounds
     kinds: frozenset[str] = frozenset()
     rules: tuple[tuple[str, str], ...] = ()
     strict: bool = False
