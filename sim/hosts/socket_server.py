@@ -51,6 +51,12 @@ class _Channel:
         self.waiting: list[ProduceRequest] = []
         self.is_closed = False
 
+    def waits_for(self, request: ProduceRequest) -> bool:
+        """Whether this request is the one that is not answered. (As an expression after an assignment, mypyc would
+        take `request` for never None.)
+        """
+        return self.request is request
+
 
 class _Next(Event):
     """The next request of a connection is read."""
@@ -130,14 +136,14 @@ class SocketServer:
         self._handler.on_produce(request)
         if request.acks != _ALL:
             self.answered(request)
-        elif channel.request is request and channel.waiting:
+        elif channel.waits_for(request) and channel.waiting:
             self._await_expiry(channel)
 
     def answered(self, request: ProduceRequest) -> None:
         """Read a connection again, whose request was answered, or needs no answer. Kafka: KafkaChannel#maybeUnmute."""
         key = request.client, request.connection
         channel = self._channels.get(key)
-        if channel is None or channel.request is not request:
+        if channel is None or not channel.waits_for(request):
             return
         if channel.waiting:
             channel.request = None
@@ -150,7 +156,7 @@ class SocketServer:
         channel = self._channels.get((request.client, request.connection))
         return (
             channel is not None
-            and channel.request is request
+            and channel.waits_for(request)
             and channel.since_us + request.timeout_us <= self._kernel.now_us
         )
 
@@ -163,7 +169,7 @@ class SocketServer:
     def expire(self, request: ProduceRequest) -> None:
         """End the wait of a batch at its timeout, unless it was answered. Kafka: DelayedProduce#onExpiration."""
         channel = self._channels.get((request.client, request.connection))
-        if channel is None or channel.request is not request:
+        if channel is None or not channel.waits_for(request):
             return
         channel.is_closed = True
         assert self._handler is not None
