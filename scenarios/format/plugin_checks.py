@@ -78,12 +78,18 @@ KIND_ATTRIBUTES: Final[Mapping[str, _Types]] = {
 
 @cache
 def _types_of(kind: type) -> Mapping[str, _Types]:
-    """The types of a class's attributes by its annotations, which a compiled class lacks: it checks its arguments."""
+    """The types of a class's attributes by its annotations. A compiled class has `type` for each of these, and checks
+    its arguments itself.
+    """
     found: dict[str, _Types] = {}
     for name, hint in get_type_hints(kind).items():
         parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         found[name] = tuple(Mapping if is_typeddict(part) else get_origin(part) or part for part in parts)
-    return {name: types for name, types in found.items() if all(isinstance(type_, type) for type_ in types)}
+    return {
+        name: types
+        for name, types in found.items()
+        if all(isinstance(type_, type) and type_ is not type for type_ in types)
+    }
 
 
 def each(part: str, given: Any, kind: type | None = None) -> Iterable[Any]:
