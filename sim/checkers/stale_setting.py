@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from sim.checkers.checker import ALWAYS, Checker, Finding, RunEnd
 from sim.config import Value, shown
+from sim.history.history import History
 from sim.protocol.kraft.metadata import MIN_ISR
 
 
@@ -25,6 +26,10 @@ class StaleSetting(Checker):
     """Compares the settings in force at the end with those that were set."""
 
     FINDINGS: ClassVar = (Finding("stale-setting", ALWAYS),)
+
+    def __init__(self, history: History) -> None:
+        # Compiled, a checker that only inherits this never gives its history back.
+        super().__init__(history)
 
     def final(self, end: RunEnd) -> None:
         if not end.changed:

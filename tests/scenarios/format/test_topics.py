@@ -26,6 +26,7 @@ from sim.errors import InputError
 from sim.hosts.cluster import TOPIC
 from sim.protocol import probes
 from sim.protocol.modes import MODES
+from tests.plain import needs_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -559,6 +560,7 @@ def test_a_script_that_names_partitions_is_shown_alike_from_each() -> None:
         assert all("partition" not in step for step in result.trace)
 
 
+@needs_sources
 def test_a_run_is_made_once_whatever_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[Execution] = []
     execute = Execution.execute

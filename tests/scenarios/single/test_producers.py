@@ -19,6 +19,7 @@ from sim.errors import InputError
 from sim.protocol.log import producer_state_manager
 from sim.protocol.modes import mode as mode_named
 from tests.named import run, run_row
+from tests.plain import needs_sources
 from tests.verification.judge import disagreement, run_judged
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def test_the_judge_agrees(mode: str) -> None:
     assert [text for seed in range(5) if (text := disagreement(*run_judged("producers", mode, seed)))] == []
 
 
+@needs_sources
 def test_a_leader_that_takes_all_producers_for_one_is_found_with_several_only(monkeypatch: pytest.MonkeyPatch) -> None:
     def only_the_last(log: Log, producer_id: int, **forgets: Any) -> list[Batch]:
         """The state of the producer that appended last, whoever sends."""

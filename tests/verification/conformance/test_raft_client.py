@@ -12,6 +12,7 @@ from sim.protocol.raft.leader_state import LeaderState
 from sim.protocol.raft.quorum_state import QuorumState
 from sim.protocol.raft.raft_log import RaftLog
 from sim.protocol.raft.request_manager import RequestManager
+from tests.plain import needs_sources
 from tests.verification.conformance.driving_raft import ENDS, MODE_OF, Case, Member, recorded
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ MUTATED = [
 """Methods, each with one that does something else."""
 
 
+@needs_sources
 @pytest.mark.parametrize(("owner", "name", "other"), MUTATED, ids=[name for _, name, _ in MUTATED])
 def test_the_cases_notice_a_change(owner: type, name: str, other: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, name, other)
