@@ -149,7 +149,8 @@ def _digest_elsewhere() -> str:
     hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    words = [sys.executable, "-m", "highwater.cli.main", "run", scenario, "--mode", mode, "--seed", str(seed), "--json"]
+    run = ("run", scenario, "--mode", mode, "--seed", str(seed), "--json")
+    words = [sys.executable, "-m", "highwater.cli.entry", *run]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     if not done.stdout:
