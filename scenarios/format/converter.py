@@ -138,7 +138,7 @@ def of_file(kind: Any, value: Any, facts: Facts) -> Any:
     checks = [check for check in metadata if isinstance(check, Check)]
     for check in checks:
         value = check.check(value, facts) if check.first else value
-    form = next((file.form for file in metadata if isinstance(file, InFile)), None)
+    form = next((entry.form for entry in metadata if isinstance(entry, InFile)), None)
     value = _of_file(kind if form is None else form, value, facts)
     for check in checks:
         value = value if check.first else check.check(value, facts)
@@ -186,7 +186,7 @@ def as_file(kind: Any, value: Any) -> Any:
         AttributeError, TypeError, ValueError: the value is not of that type.
     """
     kind, metadata = _parts(kind)
-    form = next((file for file in metadata if isinstance(file, InFile)), None)
+    form = next((entry for entry in metadata if isinstance(entry, InFile)), None)
     if form is not None and form.write is not None:
         return form.write(value)
     if Mark.IN_MS in metadata:

@@ -96,14 +96,14 @@ def each(part: str, given: Any, kind: type | None = None) -> Iterable[Any]:
     """The declarations of one part of a `Plugin`; raises InputError if they are no list, or one is of another type."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"{part} = {given!r}: a list is needed, as in {part} = [...]")
-    for probe in given:
-        if kind is not None and not isinstance(probe, kind):
-            raise InputError(f"{part}: {probe!r}: a {kind.__name__} is needed")
-        if isinstance(probe, str) and not is_text(probe):
+    for declaration in given:
+        if kind is not None and not isinstance(declaration, kind):
+            raise InputError(f"{part}: {declaration!r}: a {kind.__name__} is needed")
+        if isinstance(declaration, str) and not is_text(declaration):
             raise InputError(f"{part}: one contains what is no text")
-        if isinstance(probe, StepProbe):
-            _check_types(f"probe {probe.name}", probe)
-        yield probe
+        if isinstance(declaration, StepProbe):
+            _check_types(f"probe {declaration.name}", declaration)
+        yield declaration
 
 
 def _check_types(what: str, given: object, types: Mapping[str, _Types] | None = None) -> None:

@@ -168,7 +168,7 @@ class _Shown:
 
     def __init__(self, consumer: int, shown: list[Shown], when_told: int) -> None:
         self._reads = [one for one in shown if one.consumer == consumer]
-        self._from = {reader.batch: reader.from_offset for reader in reversed(self._reads)}
+        self._from = {read.batch: read.from_offset for read in reversed(self._reads)}
         self._ids: set[int] | None = None
         self._since = shown[when_told:]
         self._consumer = consumer

@@ -52,8 +52,9 @@ class _Channel:
         self.is_closed = False
 
     def waits_for(self, request: ProduceRequest) -> bool:
-        """Whether this request is the one that is not answered. (As an expression after an assignment, mypyc would
-        take `request` for never None.)
+        """Whether this request is the one that is not answered.
+
+        A method, because mypyc takes `request` for never None behind an assignment, also after a call that clears it.
         """
         return self.request is request
 

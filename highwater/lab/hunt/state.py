@@ -209,8 +209,8 @@ def _is_consistent(state: HuntState) -> bool:
         for one in state.oracle
     )
     findings = all(
-        _FOLDER.fullmatch(ticket.folder) and all(run.keys() >= {"result", "told"} for run in ticket.runs)
-        for ticket in state.written.values()
+        _FOLDER.fullmatch(cause.folder) and all(run.keys() >= {"result", "told"} for run in cause.runs)
+        for cause in state.written.values()
     )
     causes = all(
         cause.finding in (0, *state.written)

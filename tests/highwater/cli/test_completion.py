@@ -91,7 +91,7 @@ UNNAMED = {"--hide"}
 def lacking(command: click.Command, context: click.Context) -> Iterator[str]:
     """Parameters that take a name, and complete nothing."""
     for param in command.params:
-        takes_name = (param.metavar or param.name or "").upper() in NAMED or param.metavar in NAMED
+        takes_name = (param.metavar or param.name or "").upper() in NAMED
         if takes_name and not completion.takes(param) and not UNNAMED & {*param.opts}:
             yield f"{context.command_path} {param.opts[0]}"
     if isinstance(command, click.Group):
