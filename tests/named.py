@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scenarios.format.cluster_checks import deletes_topics
 from scenarios.single import run as single
 from scenarios.sweep import units
-from sim.protocol.modes import MODES
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
@@ -23,12 +21,6 @@ if TYPE_CHECKING:
 
 def modes(*names: str) -> tuple[Mode, ...]:
     return tuple(map(mode_named, names))
-
-
-def fitting(scenario: Scenario) -> list[str]:
-    """The modes in which a scenario can run: topics are deleted under KRaft only."""
-    deletes = deletes_topics(scenario)
-    return [name for name, mode in MODES.items() if not (deletes and mode.rules.control_plane == "zookeeper")]
 
 
 def run(

@@ -1,8 +1,8 @@
 """Changes of topics while the cluster runs: creation, deletion, and another partition.
 
 An administrator requests them. The topic is named, or the plan's number picks one of those that exist or are missing
-when the fault strikes; a number never picks the first topic for deletion. The only topic cannot be deleted, and under
-ZooKeeper none can.
+when the fault strikes; a number never picks the first topic for deletion. The only topic cannot be deleted. Under
+ZooKeeper a deletion is complete, and the name free, only when all replicas are deleted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from faults.bounds import Limits
-from faults.kind import CLUSTER, DISTURBED, KRAFT, MS, Duration, FaultKind, Param, Targets
+from faults.kind import CLUSTER, DISTURBED, MS, Duration, FaultKind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.kernel.streams import Stream, integer
@@ -73,11 +73,10 @@ class TopicCreation(TopicChangeFault):
 
 
 class TopicDeletion(TopicChangeFault):
-    """Kafka: ReplicationControlManager#deleteTopics."""
+    """Kafka: ReplicationControlManager#deleteTopics, TopicDeletionManager."""
 
     name: ClassVar[str] = "topic-deletion"
-    meaning: ClassVar[str] = "delete a topic, in KRaft; after the duration another topic of that name is created"
-    needs: ClassVar[tuple[str, ...]] = (KRAFT,)
+    meaning: ClassVar[str] = "delete a topic; after the duration another topic of that name is created"
     duration: ClassVar[Duration | None] = DISTURBED
     named: ClassVar[str] = "deletable-topic"
 

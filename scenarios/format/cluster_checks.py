@@ -15,20 +15,10 @@ from sim.protocol.modes import mode as mode_named
 
 NAMES: Final = {"zookeeper": "ZooKeeper", "kraft": "KRaft"}
 IDEMPOTENCE: Final = "enable.idempotence"
-DELETION: Final = "topic-deletion"
-"""The kind of fault that needs KRaft's controller: TopicDeletionManager is not modelled."""
 
 
 def check_control_plane(scenario: Scenario, modes: Collection[Mode]) -> None:
-    """Check that modes have the control plane of all brokers with their own mode, and delete no topic under ZooKeeper;
-    raises InputError otherwise.
-    """
-    misfits = [mode.name for mode in modes if mode.rules.control_plane == "zookeeper"]
-    if misfits and deletes_topics(scenario):
-        raise InputError(
-            f"{scenario.name} does not run in {', '.join(misfits)}: it deletes topics, which is modelled under "
-            f"{NAMES['kraft']} only" + ("" if scenario.script else f"; it does with --without-fault {DELETION}")
-        )
+    """Check that modes have the control plane of all brokers with their own mode; raises InputError otherwise."""
     own = {**scenario.broker_modes, **(scenario.recorded.older if scenario.recorded is not None else {})}
     for broker, own_mode in sorted(own.items()):
         plane = mode_named(own_mode).rules.control_plane
@@ -40,16 +30,6 @@ def check_control_plane(scenario: Scenario, modes: Collection[Mode]) -> None:
                 f"under {NAMES[plane]}, and a cluster has one control plane; modes under {NAMES[plane]}: "
                 f"{', '.join(fits)}"
             )
-
-
-def deletes_topics(scenario: Scenario) -> bool:
-    """Whether a scenario may delete topics, by its random faults, its script or the faults of a recorded run."""
-    kinds = [line.do for line in scenario.script]
-    if scenario.recorded is not None:
-        kinds += [fault.kind for fault in scenario.recorded.plan.faults]
-    elif scenario.faults is not None:
-        kinds += [kind for kind in scenario.faults.kinds if kind not in scenario.without_faults]
-    return DELETION in kinds
 
 
 def check_as_kafka(scenario: Scenario, about: Container[str] | None = None, later: Container[str] = ()) -> None:

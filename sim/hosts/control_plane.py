@@ -85,6 +85,8 @@ class ControlPlane(SessionKeeper):
         acknowledged: the settings that were changed, with the value that was acknowledged last.
         changed: called after each decision and registration.
         ended: called with the broker after its session has ended.
+        deletions: topics that are to be deleted, and still there; a quorum deletes topics at once.
+        gone: called with each of them when it is deleted.
     """
 
     session_us: int
@@ -101,6 +103,8 @@ class ControlPlane(SessionKeeper):
         self.reached = setup.recorder.coverage.reached
         self.changed: Callable[[], None] | None = None
         self.ended: Callable[[int], None] | None = None
+        self.deletions: dict[str, None] = {}
+        self.gone: Callable[[str], None] | None = None
         self.states: dict[str, LeaderAndIsr] = {}
         self.setups: dict[str, PartitionSetup] = {}
         self._forgotten: dict[str, LeaderAndIsr] = {}

@@ -188,12 +188,16 @@ class Topics:
             for topic in topics
         }
         self._deleted_by: list[tuple[object, str]] = []
+        self._awaited: list[str] = []
+        """Topics to be created once those of their names are gone."""
+        control.gone = self._gone
         self.added: Callable[[ClusterPartition], None] | None = None
         self.removed: Callable[[ClusterPartition], None] | None = None
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
         self.added = self.removed = None
+        self._control.gone = None
         self._partitions = []
 
     @property
@@ -209,19 +213,21 @@ class Topics:
     @property
     def missing(self) -> list[str]:
         """The topics that do not exist, and can be created."""
-        return [name for name in self._topics if not self._names[name]]
+        deletions = self._control.deletions
+        return [name for name in self._topics if not self._names[name] and name not in deletions]
 
     def names(self, topic: str) -> tuple[str, ...]:
         """The names of a topic's partitions; none if there is no such topic."""
         return tuple(self._names.get(topic, ()))
 
     def create(self, topic: str) -> bool:
-        """Create a topic; False if it exists, or the controller does not create it.
+        """Create a topic; False if it exists, under ZooKeeper also while it is being deleted, or if the controller does
+        not create it.
 
-        Kafka: ReplicationControlManager#createTopics.
+        Kafka: ReplicationControlManager#createTopics, AdminZkClient#createTopicWithAssignment (2.6-3.9).
         """
         about = self._topics.get(topic)
-        if about is None or self._names[topic]:
+        if about is None or self._names[topic] or topic in self._control.deletions:
             return False
         number = self._ids[topic] + 1
         suffix = f"{TOPIC_ID}{number}" if number > 1 else ""
@@ -274,9 +280,9 @@ class Topics:
 
     def delete(self, topic: str, by: object = None) -> bool:
         """Delete a topic; False if there is none or no other one, or the controller does not delete it. See `restore`
-        for `by`.
+        for `by`. Under ZooKeeper, the topic is there until all its replicas are deleted.
 
-        Kafka: ReplicationControlManager#deleteTopics.
+        Kafka: ReplicationControlManager#deleteTopics, AdminZkClient#deleteTopic (1.1-3.9).
         """
         names = self.names(topic)
         if not names or len(self.all_existing) < 2 or not self._control.delete_topic(names):
@@ -291,7 +297,18 @@ class Topics:
         return True
 
     def restore(self, by: object) -> bool:
-        """Create another topic of the name of the one that was deleted with this `by`; False if there is one."""
+        """Create another topic of the name of the one that was deleted with this `by`; False if there is one.
+
+        Under ZooKeeper, an administrator repeats the request until the deletion is complete.
+        """
         topic = next((topic for cause, topic in self._deleted_by if cause == by), "")
         self._deleted_by = [entry for entry in self._deleted_by if entry[0] != by]
+        if topic in self._control.deletions:
+            self._awaited.append(topic)
         return self.create(topic)
+
+    def _gone(self, topic: str) -> None:
+        """Create a topic that was to be created before; see `restore`."""
+        if topic in self._awaited:
+            self._awaited.remove(topic)
+            self.create(topic)

@@ -20,6 +20,7 @@ from sim.hosts.zk_messages import (
     PREFERRED_ELECTION,
     REASSIGNMENT_REQUESTED,
     TOPIC_CREATED,
+    TOPIC_DELETION_REQUESTED,
     ZOOKEEPER,
     Ping,
     RegistrationRequest,
@@ -35,6 +36,7 @@ from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event, Gate
 from sim.protocol import probes
 from sim.protocol.messages import (
+    LEADER_DURING_DELETE,
     NONE,
     STALE_BROKER_EPOCH,
     STALE_CONTROLLER_EPOCH,
@@ -191,19 +193,22 @@ class ZooKeeperBroker(Broker):
         self.kernel.schedule_first(self.kernel.now_us + interval_us, self.life, _PingTimer(self))
 
     def _new_ping(self) -> Ping:
-        assert self.partition is not None
-        return Ping(self.node, self.zookeeper.session, self._last_event, self.partition.partition_epoch)
+        return Ping(self.node, self.zookeeper.session, self._last_event, self._first_epoch)
+
+    @property
+    def _first_epoch(self) -> int:
+        """The partition epoch of the first partition; -1 without a replica, because its topic was deleted."""
+        partition = self.partition
+        return -1 if partition is None else partition.partition_epoch
 
     def _canelide_pings(self, channel: Channel[ZooKeeperSessions]) -> bool:
         """Whether this and later pings will arrive and report nothing new while nothing else happens."""
         client, server = self.zookeeper, channel.target
         if self.zombie or client.session < 0 or client.pending or channel.usual_us >= self.settings.ping_us:
             return False
-        partition = self.partition
-        assert partition is not None
         return (
             self.network.is_steady(self, server)
-            and server.is_keepalive(self.node, client.session, self._last_event, partition.partition_epoch)
+            and server.is_keepalive(self.node, client.session, self._last_event, self._first_epoch)
             and server.cannot_expire(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )
 
@@ -241,6 +246,8 @@ class ZooKeeperBroker(Broker):
             controller.brokers_changed()
         elif what == TOPIC_CREATED:
             controller.topic_created(notice.names)
+        elif what == TOPIC_DELETION_REQUESTED:
+            controller.topics_deleted()
         elif what == ISR_CHANGED:
             controller.isr_changed(notice.names)
         elif what == PREFERRED_ELECTION:
@@ -277,6 +284,7 @@ class ZooKeeperBroker(Broker):
         Kafka: KafkaApis#handleLeaderAndIsrRequest, KafkaApis#handleUpdateMetadataRequest,
         KafkaApis#handleStopReplicaRequest.
         """
+        deleted: dict[str, str] = {}
         for request in batch.requests:
             if isinstance(request, LeaderAndIsrRequest):
                 self.become_leader_or_follower(request)
@@ -284,8 +292,10 @@ class ZooKeeperBroker(Broker):
                 self.update_metadata(request)
             else:
                 assert isinstance(request, StopReplicaRequest)
-                self.stop_replica(request)
-        self.reply(batch.controller, ControlResponse(self.node, batch))
+                _, errors = self.stop_replicas(request)
+                if request.delete:
+                    deleted.update(errors)
+        self.reply(batch.controller, ControlResponse(self.node, batch, deleted))
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
         """Handle LeaderAndIsr; returns an error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
@@ -307,15 +317,24 @@ class ZooKeeperBroker(Broker):
             if sent < self._metadata_sent and self.decide.takes_last_sent_metadata.yes():
                 return error
             self._metadata_sent = sent
-            self.metadata.update(request.states, request.live)
+            deleted = [state.name for state in request.states if state.leader == LEADER_DURING_DELETE]
+            self.metadata.update([state for state in request.states if state.name not in deleted], request.live)
+            for name in deleted:
+                self.metadata.forget(name)
+                self.network.note_broker_change()
         return error
 
-    def stop_replica(self, request: StopReplicaRequest) -> str:
-        """Handle StopReplica: stop following or delete the replicas; returns an error, if any. That of a partition does
-        not keep others from being stopped. Kafka: ReplicaManager#stopReplicas.
+    def stop_replicas(self, request: StopReplicaRequest) -> tuple[str, dict[str, str]]:
+        """Handle StopReplica: stop following or delete the replicas. Returns an error, if the request is refused, and
+        the errors by partition. That of a partition does not keep others from being stopped.
+
+        Kafka: ReplicaManager#stopReplicas.
         """
         error = self._check_control(request)
-        return error or max([self.zk_replicas.stop_replica(state, delete=request.delete) for state in request.states])
+        if error:
+            return error, {}
+        replicas, delete = self.zk_replicas, request.delete
+        return NONE, {state.name: replicas.stop_replica(state, delete=delete) for state in request.states}
 
     def on_scripted_decision(self, decision: ScriptedDecision) -> None:
         """Handle a script's decision, which replaces the controller's."""

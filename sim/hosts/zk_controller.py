@@ -155,7 +155,8 @@ class ControllerModule(ControllerHost):
         if term == self._term:
             context = self.controller.context
             preferred: dict[int, list[LeaderAndIsr]] = {}
-            for state in context.states.values():
+            for name in context.without_queued(list(context.states)):
+                state = context.states[name]
                 preferred.setdefault(state.replicas[0], []).append(state)
             for broker, states in preferred.items():
                 names = [state.name for state in states if state.leader_epoch >= 0 and state.leader != broker]
@@ -240,6 +241,8 @@ class ControllerModule(ControllerHost):
             queue.batches.pop(0)
             if queue.batches:
                 self._send(broker, queue)
+            if reply.deleted:
+                self.controller.replicas_deleted(broker, reply.deleted)
 
     def peer_up(self, broker: int) -> None:
         """Resend unanswered requests to a broker that is reachable again."""

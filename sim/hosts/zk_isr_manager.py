@@ -73,7 +73,9 @@ class ZkIsrManager:
         """Kafka: ReplicaManager#recordIsrChange (0.10.2-2.6)."""
         error, state = answer
         broker, replica = self._broker, self._replicas.replica(state.name)
-        assert replica is not None
+        if replica is None:  # The topic is deleted.
+            broker.deliver_backlog()
+            return
         partition = replica.partition
         now_us = broker.kernel.now_us
         if error:
@@ -101,8 +103,7 @@ class ZkIsrManager:
             return
         self._changed_us = -1
         self._announced_us = now_us
-        assert first is not None
-        subject = (NOTIFY_ISR << ABOUT) + first.partition_epoch
+        subject = (NOTIFY_ISR << ABOUT) + (-1 if first is None else first.partition_epoch)
         names = tuple(self._changes)
         self._changes.clear()
         self._zookeeper.ask(NotifyIsrChange(names), noop, subject, outlives_session=True)

@@ -96,6 +96,7 @@ ISR_CHANGED: Final = 3
 PREFERRED_ELECTION: Final = 4
 REASSIGNMENT_REQUESTED: Final = 5
 CONFIG_CHANGED: Final = 6
+TOPIC_DELETION_REQUESTED: Final = 7
 """Kinds of watch events (`WatchedEvent.what`)."""
 
 

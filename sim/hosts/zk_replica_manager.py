@@ -11,7 +11,7 @@ from sim.hosts.replica_manager import ReplicaManager
 from sim.hosts.zk_client import ZooKeeperClient
 from sim.hosts.zk_isr_manager import ZkIsrManager
 from sim.protocol import probes
-from sim.protocol.messages import FENCED_LEADER_EPOCH, NONE, LeaderAndIsr
+from sim.protocol.messages import EPOCH_DURING_DELETE, FENCED_LEADER_EPOCH, NONE, LeaderAndIsr
 
 
 class ZkReplicaManager(ReplicaManager):
@@ -103,13 +103,17 @@ class ZkReplicaManager(ReplicaManager):
         replica = self.replica(state.name)
         if replica is None:
             return NONE
-        # Negative epochs: the topic is deleted, or the sender gives none.
+        # Negative epochs: the topic is to be deleted, or the sender gives none.
         is_older = 0 <= state.leader_epoch < replica.partition.leader_epoch
         if is_older and self.broker.decide.checks_stop_replica.yes():
             return FENCED_LEADER_EPOCH
         if delete:
             self._deleted_epochs[replica.name] = max(replica.partition.leader_epoch, state.leader_epoch)
-            replica.delete()
+            if state.leader_epoch == EPOCH_DURING_DELETE:
+                self.remove_replica(replica)
+                self.broker.network.note_broker_change()
+            else:
+                replica.delete()
         else:
             self.fetchers.manager.remove(replica.name)
         return NONE

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from sim.config import Value
 from sim.history import steps
 from sim.hosts.control_plane import ControlPlane
-from sim.hosts.zk_messages import BROKERS_CHANGED, CONTROLLER_GONE, ISR_CHANGED, SCRIPT, WatchedEvent
+from sim.hosts.zk_messages import (
+    BROKERS_CHANGED,
+    CONTROLLER_GONE,
+    ISR_CHANGED,
+    SCRIPT,
+    TOPIC_DELETION_REQUESTED,
+    WatchedEvent,
+)
 from sim.kernel.message import Message
 from sim.protocol import decisions, probes
 from sim.protocol.messages import (
@@ -167,7 +174,11 @@ class ZkTree:
         """See `KafkaZkClient.read`."""
         plane = self._plane
         names = names or tuple(plane.states)
-        return [(plane.state_of(name), self.targets.get(name, ())) for name in names]
+        return [(plane.states[name], self.targets.get(name, ())) for name in names if name in plane.states]
+
+    def exists(self, name: str) -> bool:
+        """See `KafkaZkClient.exists`."""
+        return name in self._plane.states
 
     def update_state(
         self, controller_epoch: int, name: str, decide: Decide, *, fenced: decisions.Decision
@@ -192,6 +203,8 @@ class ZkTree:
         """See `KafkaZkClient.assign`: without fencing, the writer's epoch is not checked."""
         if self.controller_epoch > controller_epoch and fenced.yes():
             raise ControllerMovedError
+        if not self.exists(name):
+            return self._plane.last_state_of(name)
         self._check_stale(controller_epoch)
         self._zxid += 1
         before = self.assignment(name)
@@ -209,9 +222,44 @@ class ZkTree:
 
     def delete_reassignment(self, name: str) -> None:
         """See `KafkaZkClient.delete_reassignment`."""
+        if not self.exists(name):
+            return
         before = self.assignment(name)
         self.targets.pop(name, None)
         self.note_assignment(name, before)
+
+    def request_deletion(self, topic: str) -> None:
+        """Create the node in /admin/delete_topics that requests the deletion of a topic."""
+        self._zxid += 1
+        self._plane.deletions[topic] = None
+        self.notify_controller(TOPIC_DELETION_REQUESTED)
+
+    def topic_deletions(self) -> tuple[str, ...]:
+        """See `KafkaZkClient.topic_deletions`."""
+        return tuple(self._plane.deletions)
+
+    def delete_topic(
+        self, controller_epoch: int, topic: str, names: tuple[str, ...], *, fenced: decisions.Decision
+    ) -> None:
+        """See `KafkaZkClient.delete_topic`. An older controller does not delete a new topic of that name, which Kafka
+        without fencing would do.
+        """
+        if self.controller_epoch > controller_epoch and fenced.yes():
+            raise ControllerMovedError
+        plane, found = self._plane, tuple([name for name in names if self.exists(name)])
+        if not found:
+            return
+        self._check_stale(controller_epoch)
+        self._zxid += 1
+        del plane.deletions[topic]
+        plane.recorder.record(steps.TopicChange(steps.TOPIC_DELETED, found))
+        for name in found:
+            self.targets.pop(name, None)
+            plane.forget(name)
+        if plane.changed is not None:
+            plane.changed()
+        if plane.gone is not None:
+            plane.gone(topic)
 
     def assignment(self, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The assignment of a partition, and the requested one."""
@@ -238,6 +286,8 @@ class ZkTree:
             self.controller == SCRIPT
         ):  # An error that undoes the proposal, also with rule ``isr_update=alter-partition``.
             return OPERATION_NOT_ATTEMPTED, self._plane.state
+        if not self.exists(known.name):  # The topic is deleted: there is no version to be equal.
+            return INVALID_UPDATE_VERSION, self._plane.last_state_of(known.name)
         state = self._plane.state_of(known.name)
         if mutant.keeps(state.partition_epoch != known.partition_epoch):
             self.reached(probes.ISR_REFUSED_VERSION)

@@ -31,9 +31,7 @@ from sim.hosts.zk_tree import Executed, Session, ZkTree
 from sim.kernel.scheduler import Event, Gate
 from sim.protocol import decisions, probes
 from sim.protocol.kraft.metadata import MIN_ISR
-from sim.protocol.messages import (
-    LeaderAndIsr,
-)
+from sim.protocol.messages import LeaderAndIsr, topic_of
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.zookeeper.election import BrokerInfo
 from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError
@@ -335,6 +333,25 @@ class ZooKeeper(ZooKeeperSessions):
             min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
             setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
         self._create(tuple([setup.name for setup in setups]))
+
+    def delete_topic(self, names: tuple[str, ...]) -> bool:
+        """See `ControlPlane.delete_topic`: the deletion is requested, and the topic's history ends.
+
+        Kafka: AdminZkClient#deleteTopic (1.1-3.9), AdminUtils#deleteTopic (0.10.2).
+        """
+        has_controller = not self.frozen and self.controller in self.sessions
+        if not has_controller or self.state.partition_epoch < 0:
+            return False
+        self.tree.request_deletion(topic_of(names[0]))
+        for name in names:
+            self.recorder.of(name).close()
+        if self.first in names:
+            self.first = next(name for name in self.states if self.exists(name))
+        return True
+
+    def exists(self, name: str) -> bool:
+        """See `ControlPlane.exists`: no partition of a topic that is to be deleted."""
+        return super().exists(name) and topic_of(name) not in self.deletions
 
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`: all brokers are notified."""

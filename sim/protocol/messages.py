@@ -466,6 +466,13 @@ class MetadataResponse(Message):
         return REPLY + METADATA + self.leader_epoch
 
 
+LEADER_DURING_DELETE: Final = -2
+"""The leader in an UpdateMetadata request about a topic that is being deleted."""
+EPOCH_DURING_DELETE: Final = -2
+"""The leader epoch in a StopReplica request about such a topic, which no replica's leader epoch fences. (Requests
+before 2.6 have no leader epoch.)"""
+
+
 class LeaderAndIsr:
     """The state of one partition, as stored in ZooKeeper and sent to brokers. Kafka: LeaderAndIsr.
 
@@ -510,6 +517,12 @@ class LeaderAndIsr:
         self.partition_epoch: Final = partition_epoch
         self.replicas: Final = replicas
         self.controller_epoch: Final = controller_epoch
+
+    def during_delete(self) -> LeaderAndIsr:
+        """This state as a controller sends it while the topic is being deleted. Kafka: LeaderAndIsr#duringDelete."""
+        return LeaderAndIsr(
+            self.name, LEADER_DURING_DELETE, EPOCH_DURING_DELETE, self.isr, self.partition_epoch, self.replicas
+        )
 
     def assigned(self, replicas: tuple[int, ...]) -> LeaderAndIsr:
         """This state with another assignment."""
@@ -617,14 +630,23 @@ class ControllerRequestBatch(Message):
         return CONTROL + (state.partition_epoch << ABOUT) + state.leader_epoch
 
 
+NOTHING_DELETED: Final[abc.Mapping[str, str]] = {}
+
+
 class ControlResponse(Message):
-    """A broker's response to a batch; the controller ignores errors."""
+    """A broker's response to a batch; the controller ignores the errors of all requests but StopReplica with `delete`.
 
-    __slots__ = ("batch", "broker")
+    `deleted` has an error or `NONE` for each partition of those; nothing of a request that was refused as a whole.
+    """
 
-    def __init__(self, broker: int, batch: ControllerRequestBatch) -> None:
+    __slots__ = ("batch", "broker", "deleted")
+
+    def __init__(
+        self, broker: int, batch: ControllerRequestBatch, deleted: abc.Mapping[str, str] = NOTHING_DELETED
+    ) -> None:
         self.broker: Final = broker
         self.batch: Final = batch
+        self.deleted: Final = deleted
 
     def about(self) -> int:
         return REPLY + self.batch.about()

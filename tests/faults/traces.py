@@ -96,11 +96,11 @@ def state(cluster: Cluster) -> dict[str, object]:
 
 
 def world(mode: str, directories: int = 1) -> World:
-    """A cluster with some records; under KRaft it has a second topic, and may have several log directories."""
-    orders = [TopicPartition("orders-0", 3)] if mode == MODES[1] else []
-    names = {"highwater": True, "orders": True, "audit": False} if orders else {}
+    """A cluster of two topics with some records; under KRaft it may have several log directories."""
+    names = {"highwater": True, "orders": True, "audit": False}
     topics = [ClusterTopic(name, 1, 3, created=created, spared=name == "highwater") for name, created in names.items()]
-    made = World(mode, config={"sim.log.dirs": directories if orders else 1}, further=orders, topics=topics)
+    config = {"sim.log.dirs": directories if mode == MODES[1] else 1}
+    made = World(mode, config=config, further=[TopicPartition("orders-0", 3)], topics=topics)
     made.run(8)
     made.ready()
     for _ in range(4):

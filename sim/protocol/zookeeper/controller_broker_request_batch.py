@@ -54,7 +54,7 @@ class ControllerBrokerRequestBatch:
         self._update_metadata(states or [context.first])
 
     def _update_metadata(self, states: Sequence[LeaderAndIsr]) -> None:
-        live, sent = dict(self._context.live), tuple(states)
+        live, sent = dict(self._context.live), self._during_delete(states)
         for broker in live:
             self._host.send_update_metadata(broker, sent, live)
 
@@ -66,4 +66,12 @@ class ControllerBrokerRequestBatch:
         """
         if broker in self._context.live:
             states = self._context.states
-            self._host.send_stop_replica(broker, tuple([states[name] for name in names]), delete=delete)
+            sent = self._during_delete([states[name] for name in names])
+            self._host.send_stop_replica(broker, sent, delete=delete)
+
+    def _during_delete(self, states: Sequence[LeaderAndIsr]) -> tuple[LeaderAndIsr, ...]:
+        """These states, those of topics to be deleted as UpdateMetadata and StopReplica have them."""
+        context = self._context
+        if not context.topics_to_be_deleted:
+            return tuple(states)
+        return tuple([state.during_delete() if context.is_queued(state.name) else state for state in states])

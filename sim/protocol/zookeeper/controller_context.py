@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
-from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.messages import LeaderAndIsr, topic_of
 from sim.protocol.replica.partition import NO_LEADER
 
 NO_STATE: Final = LeaderAndIsr("", NO_LEADER, -1, (), -1, ())
@@ -23,6 +23,11 @@ class ControllerContext:
             partition exists.
         targets: the requested reassignments by partition.
         offline: partitions that wait for an election (OfflinePartition).
+        topics_to_be_deleted: topics whose deletion was requested, in the order of the requests.
+        topics_with_deletion_started: those of them whose replicas the controller has begun to delete.
+        topics_ineligible_for_deletion: topics that are not to be deleted at present: a replica is not online or could
+            not be deleted, or a partition is being reassigned.
+        replica_states: (partition, broker) -> its state, of the topics to be deleted only.
     """
 
     def __init__(self) -> None:
@@ -32,6 +37,10 @@ class ControllerContext:
         self.states: dict[str, LeaderAndIsr] = {}
         self.targets: dict[str, tuple[int, ...]] = {}
         self.offline: set[str] = set()
+        self.topics_to_be_deleted: dict[str, None] = {}
+        self.topics_with_deletion_started: set[str] = set()
+        self.topics_ineligible_for_deletion: set[str] = set()
+        self.replica_states: dict[tuple[str, int], str] = {}
 
     def reset(self) -> None:
         """Reset, because the controller resigned.
@@ -44,6 +53,10 @@ class ControllerContext:
         self.states.clear()
         self.targets.clear()
         self.offline.clear()
+        self.topics_to_be_deleted.clear()
+        self.topics_with_deletion_started.clear()
+        self.topics_ineligible_for_deletion.clear()
+        self.replica_states.clear()
 
     @property
     def first(self) -> LeaderAndIsr:
@@ -90,3 +103,43 @@ class ControllerContext:
         """The partitions whose leader epoch is higher than `before`."""
         after = self.leader_epochs(before)
         return [name for name, epoch in before.items() if after[name] > epoch]
+
+    # Topics to be deleted.
+
+    def is_queued(self, name: str) -> bool:
+        """Whether the topic of a partition is to be deleted.
+
+        Kafka: ControllerContext#isTopicQueuedUpForDeletion (2.6-3.9), TopicDeletionManager#isTopicQueuedUpForDeletion.
+        """
+        return len(self.topics_to_be_deleted) > 0 and topic_of(name) in self.topics_to_be_deleted
+
+    def without_queued(self, names: list[str]) -> list[str]:
+        """Those of these partitions whose topics are not to be deleted."""
+        return [name for name in names if not self.is_queued(name)] if self.topics_to_be_deleted else names
+
+    def partitions_of(self, topic: str) -> list[str]:
+        """The partitions of a topic. Kafka: ControllerContext#partitionsForTopic."""
+        return [name for name in self.states if topic_of(name) == topic]
+
+    def replicas_of(self, topic: str) -> list[tuple[str, int]]:
+        """The replicas of a topic, as (partition, broker). Kafka: ControllerContext#replicasForTopic."""
+        return [(name, broker) for name in self.partitions_of(topic) for broker in self.states[name].replicas]
+
+    def replicas_to_be_deleted(self, brokers: Container[int]) -> list[tuple[str, int]]:
+        """The replicas on these brokers of the topics to be deleted."""
+        topics = self.topics_to_be_deleted
+        return [replica for topic in topics for replica in self.replicas_of(topic) if replica[1] in brokers]
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget a topic that is deleted. If it is ineligible for deletion, so is the next one of that name.
+
+        Kafka: ControllerContext#removeTopic, TopicDeletionManager#completeDeleteTopic.
+        """
+        for replica in self.replicas_of(topic):
+            self.replica_states.pop(replica, None)
+        for name in self.partitions_of(topic):
+            del self.states[name]
+            self.targets.pop(name, None)
+            self.offline.discard(name)
+        self.topics_with_deletion_started.discard(topic)
+        self.topics_to_be_deleted.pop(topic, None)

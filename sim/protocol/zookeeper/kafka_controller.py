@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
-from sim.protocol.messages import NONE, NOT_CONTROLLER, STALE_BROKER_EPOCH, LeaderAndIsr
+from sim.protocol.messages import NONE, NOT_CONTROLLER, STALE_BROKER_EPOCH, LeaderAndIsr, topic_of
 from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -20,12 +20,14 @@ from sim.protocol.zookeeper.controller_event_manager import ControllerEventManag
 from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine
 from sim.protocol.zookeeper.replica_state_machine import ReplicaStateMachine
+from sim.protocol.zookeeper.topic_deletion_manager import TopicDeletionManager
 from sim.protocol.zookeeper.zk_operations import (
     DeleteReassignment,
     RaiseEpoch,
     ReadAll,
     ReadBrokers,
     ReadStates,
+    ReadTopicDeletions,
     Steps,
 )
 
@@ -44,6 +46,7 @@ class KafkaController:
         self._requests = ControllerBrokerRequestBatch(self.context, host)
         self.partitions = PartitionStateMachine(self.context, self._requests, unclean_election=unclean_election)
         self._replicas = ReplicaStateMachine(self.context, self._requests, self.partitions, decide)
+        self._deletion = TopicDeletionManager(self.context, self._requests, self._replicas)
 
     def on_zookeeper_result(self, result: Any) -> None:
         """Resume the current handler with ZooKeeper's response."""
@@ -117,6 +120,25 @@ class KafkaController:
         """
         self._events.put(self.partitions.create(names))
 
+    def topics_deleted(self) -> None:
+        """Handle the watch on requests to delete topics.
+
+        Kafka: TopicDeletionHandler#handleChildChange (1.1-3.9),
+        PartitionStateMachine.DeleteTopicsListener#doHandleChildChange (0.10.2).
+        """
+        self._events.put(self._topics_deleted())
+
+    def replicas_deleted(self, broker: int, errors: Mapping[str, str]) -> None:
+        """Handle a broker's response to StopReplica with deletion: its errors by partition.
+
+        Those of a reassignment are ignored.
+        Kafka: AbstractControllerBrokerRequestBatch#sendStopReplicaRequests (2.6-3.9).
+        """
+        started = self.context.topics_with_deletion_started
+        deleted = {name: error for name, error in errors.items() if topic_of(name) in started}
+        if deleted:
+            self._events.put(self._deletion.stop_replica_answered(broker, deleted))
+
     def isr_changed(self, names: tuple[str, ...]) -> None:
         """Handle the watch on ISR changes of partitions by leaders, or on the ISR of a partition in reassignment.
 
@@ -167,7 +189,7 @@ class KafkaController:
     def _failover(self) -> Steps:
         """Kafka: KafkaController#onControllerFailover, KafkaController#initializeControllerContext."""
         context = self.context
-        live, registry, known = yield ReadAll()
+        live, registry, known, deletions = yield ReadAll()
         for state, target in known:
             self._note(state, target)
         for broker, broker_epoch in sorted(live.items()):
@@ -179,10 +201,12 @@ class KafkaController:
                 self._remove(missed)
             else:
                 missed = []
+        self._deletion.init([topic for topic in deletions if context.partitions_of(topic)])
         self._requests.update_metadata()
         existing = context.existing
         if not existing:
-            yield from self.partitions.create(list(context.states))
+            yield from self.partitions.create(context.without_queued(list(context.states)))
+            yield from self._deletion.resume_deletions()
             return
         context.offline.update([name for name in existing if context.states[name].leader not in context.live])
         yield from self._replicas.bring_online(context.live)
@@ -190,6 +214,7 @@ class KafkaController:
         dead = list(dict.fromkeys([broker for broker in replicas if broker not in context.live]))
         if dead and self._decide.starts_with_all_replicas.yes():
             yield from self._take_brokers_offline(dead)
+            yield from self._replicas.take_offline_for_deletion(context.replicas_to_be_deleted(dead))
         yield from self.partitions.elect_offline()
         if missed:
             for broker in missed:
@@ -197,6 +222,7 @@ class KafkaController:
             yield from self._brokers_started(missed)
         for name in list(context.targets):
             yield from self._continue_reassignment(name)
+        yield from self._deletion.resume_deletions()
 
     def _note(self, state: LeaderAndIsr, target: tuple[int, ...]) -> None:
         """Note a partition's state and requested reassignment, as ZooKeeper has them."""
@@ -256,14 +282,14 @@ class KafkaController:
         """Kafka: KafkaController#onBrokerStartup."""
         context = self.context
         self._requests.update_metadata()
-        if not context.existing:
-            yield from self.partitions.elect_offline()
-            return
-        yield from self._replicas.bring_online(brokers)
+        if context.existing:
+            yield from self._replicas.bring_online(brokers)
         yield from self.partitions.elect_offline()
         for name, target in list(context.targets.items()):
             if set(target) & set(brokers):
                 yield from self._reassign(name)
+        to_be_deleted = [name for name, _ in context.replicas_to_be_deleted(brokers)]
+        yield from self._deletion.resume_deletion_for(dict.fromkeys([topic_of(name) for name in to_be_deleted]))
 
     def _brokers_failed(self, brokers: list[int]) -> Steps:
         """Elections for all partitions that lost their leaders, then the replicas go offline.
@@ -274,23 +300,24 @@ class KafkaController:
         context = self.context
         for broker in brokers:
             context.shutting_down.pop(broker, None)
-        existing = context.existing
+        existing = context.without_queued(context.existing)
         leaderless = [name for name in existing if self._is_leader_gone(name, brokers)]
         if not leaderless:
             self._requests.update_metadata()
-        if not existing:
-            return
-        context.offline.update(leaderless)
-        yield from self.partitions.elect_offline()
-        yield from self._take_brokers_offline(brokers)
+        if existing:
+            context.offline.update(leaderless)
+            yield from self.partitions.elect_offline()
+            yield from self._take_brokers_offline(brokers)
+        yield from self._deletion.fail_deletion(context.replicas_to_be_deleted(brokers))
 
     def _take_brokers_offline(self, brokers: list[int]) -> Steps:
-        """Take the replicas of brokers offline, broker by broker, in any order.
+        """Take the replicas of brokers offline, broker by broker, in any order, but those of topics to be deleted.
 
         Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9).
         """
         for broker in brokers:
-            yield from self._replicas.take_offline(broker, self.context.partitions_on(broker))
+            names = self.context.without_queued(self.context.partitions_on(broker))
+            yield from self._replicas.take_offline(broker, names)
 
     def _is_leader_gone(self, name: str, brokers: list[int]) -> bool:
         """Whether a partition needs an election because these brokers failed.
@@ -331,13 +358,23 @@ class KafkaController:
             answer(STALE_BROKER_EPOCH, 0)
             return
         context.shutting_down[broker] = None
-        several = [name for name in context.partitions_on(broker) if len(context.states[name].replicas) > 1]
+        here = context.without_queued(context.partitions_on(broker))
+        several = [name for name in here if len(context.states[name].replicas) > 1]
         led = [name for name in several if context.states[name].leader == broker]
         yield from self.partitions.elect_for_shutdown(led)
         yield from self._replicas.take_offline(broker, [name for name in several if name not in led])
-        remaining = [state for state in context.states.values() if state.leader == broker and len(state.replicas) > 1]
+        led = [name for name, state in context.states.items() if state.leader == broker and len(state.replicas) > 1]
+        remaining = context.without_queued(led)
         answer(NONE, len(remaining))
         yield from self._finish_reassignments(list(context.targets))
+
+    def _topics_deleted(self) -> Steps:
+        """Read the requests to delete topics, and begin with those that are eligible.
+
+        Kafka: KafkaController.TopicDeletion#process (1.1-2.0), KafkaController#processTopicDeletion (2.6-3.9).
+        """
+        topics: tuple[str, ...] = yield ReadTopicDeletions()
+        yield from self._deletion.enqueue([topic for topic in topics if self.context.partitions_of(topic)])
 
     # Reassignment.
 
@@ -349,7 +386,7 @@ class KafkaController:
         """
         for state, target in (yield ReadStates(names)):
             self._note(state, target)
-        for name in names:
+        for name in [name for name in names if name in self.context.states]:
             whole = set(self.context.targets.get(name, ())) == set(self.context.states[name].replicas)
             complete = whole and self._decide.keeps_reassignment_marks.yes()
             yield from self._continue_reassignment(name, complete=complete)
@@ -357,14 +394,16 @@ class KafkaController:
     def _continue_reassignment(self, name: str, *, complete: bool = False) -> Steps:
         """Continue a reassignment of a partition that was requested or left by an earlier controller.
 
-        If only its target is known, it is dropped when the assignment already equals the target, in sync or not.
+        If only its target is known, it is dropped when the assignment already equals the target, in sync or not, and
+        when the topic is to be deleted (which stays ineligible until a broker with one of its replicas starts).
         `complete`: whether it is complete although some of its replicas may not be in sync.
         Kafka: KafkaController#maybeTriggerPartitionReassignment.
         """
         target = self.context.targets.get(name, ())
         if not target or not self.context.exists(name):
             return
-        if target == self.context.states[name].replicas and not self._decide.keeps_reassignment_marks.yes():
+        is_moot = target == self.context.states[name].replicas or self.context.is_queued(name)
+        if is_moot and not self._decide.keeps_reassignment_marks.yes():
             yield DeleteReassignment(name)
             self.context.targets.pop(name, None)
         else:
@@ -391,6 +430,7 @@ class KafkaController:
         """
         context = self.context
         target = context.targets[name]
+        self._deletion.mark_ineligible(topic_of(name))
         for read, _ in (yield ReadStates((name,))):
             context.states[name] = read
         state = context.states[name]
@@ -428,6 +468,7 @@ class KafkaController:
         self._host.reached(probes.REASSIGNMENT_DONE)
         context.targets.pop(name, None)
         self._requests.update_metadata((name,))
+        yield from self._deletion.resume_deletion_for((topic_of(name),))
 
 
 def _restarted(state: LeaderAndIsr, live: Mapping[int, int], registry: election.Registry) -> list[int]:

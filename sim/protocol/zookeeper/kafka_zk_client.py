@@ -99,3 +99,18 @@ class KafkaZkClient(Protocol):
 
         Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9).
         """
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a node of a partition."""
+
+    def topic_deletions(self) -> tuple[str, ...]:
+        """The topics whose deletion was requested. Kafka: KafkaZkClient#getTopicDeletions (1.1-3.9)."""
+
+    def delete_topic(self, controller_epoch: int, topic: str, names: tuple[str, ...], *, fenced: Decision) -> None:
+        """Delete a topic with these partitions, then the request.
+
+        Kafka: KafkaZkClient#deleteTopicZNode (1.1-3.9), KafkaZkClient#deleteTopicDeletions (1.1-3.9).
+
+        Raises:
+            ControllerMovedError: there is a newer controller.
+        """

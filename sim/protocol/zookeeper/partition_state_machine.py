@@ -68,10 +68,10 @@ class PartitionStateMachine:
         Kafka: PartitionStateMachine#triggerOnlinePartitionStateChange.
         """
         context = self._context
-        new = context.new
+        new = context.without_queued(context.new)
         if new:
             yield from self.create(new)
-        offline = [name for name in context.existing if name in context.offline]
+        offline = context.without_queued([name for name in context.existing if name in context.offline])
         if not offline:
             return
         live, shutting_down = tuple(context.live), tuple(context.shutting_down)
@@ -85,7 +85,7 @@ class PartitionStateMachine:
         Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9).
         """
         context = self._context
-        existing = tuple([name for name in names if context.exists(name)])
+        existing = tuple(context.without_queued([name for name in names if context.exists(name)]))
         if existing:
             yield from self.elect_and_send(
                 ElectPreferred(context.epoch, existing, tuple(context.live), tuple(context.shutting_down))

@@ -34,7 +34,8 @@ Result = (
     | Sequence[LeaderAndIsr]
     | Sequence[StateAndTarget]
     | tuple[str, LeaderAndIsr]
-    | tuple[Mapping[int, int], election.Registry, Sequence[StateAndTarget]]
+    | tuple[str, ...]
+    | tuple[Mapping[int, int], election.Registry, Sequence[StateAndTarget], tuple[str, ...]]
 )
 """What an operation returns."""
 
@@ -121,13 +122,15 @@ class NotifyIsrChange(Operation):
 
 
 class ReadAll(Operation):
-    """Read what a new controller needs: registered brokers, registrations, states and targets of all partitions."""
+    """Read what a new controller needs: registered brokers, registrations, states and targets of all partitions, and
+    the requested deletions of topics.
+    """
 
     __slots__ = ()
 
     def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:  # noqa: ARG002 - no rule
         """See `Operation.apply`."""
-        return zookeeper.brokers(), zookeeper.registry(), zookeeper.read()
+        return zookeeper.brokers(), zookeeper.registry(), zookeeper.read(), zookeeper.topic_deletions()
 
 
 class ReadBrokers(Operation):
@@ -151,6 +154,33 @@ class ReadStates(Operation):
     def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:  # noqa: ARG002 - no rule
         """See `Operation.apply`."""
         return zookeeper.read(self.names)
+
+
+class ReadTopicDeletions(Operation):
+    """Read the requested deletions of topics."""
+
+    __slots__ = ()
+
+    def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:  # noqa: ARG002 - no rule
+        """See `Operation.apply`."""
+        return zookeeper.topic_deletions()
+
+
+class DeleteTopic(Operation):
+    """Delete a topic whose replicas are deleted, and the request to delete it."""
+
+    __slots__ = ("controller_epoch", "names", "topic")
+
+    def __init__(self, controller_epoch: int, topic: str, names: tuple[str, ...]) -> None:
+        self.controller_epoch: Final = controller_epoch
+        self.topic: Final = topic
+        self.names: Final = names
+
+    def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:
+        """See `Operation.apply`."""
+        fenced = decide.fences_controller_writes
+        zookeeper.delete_topic(self.controller_epoch, self.topic, self.names, fenced=fenced)
+        return None
 
 
 class DeleteReassignment(Operation):
@@ -203,7 +233,7 @@ class UpdateState(Operation):
 
         A version that has changed is read again, for that partition alone. Without fencing, a partition that a newer
         controller has written is refused alone, and is missing from the result; with fencing, or if each of them is
-        refused, `ControllerMovedError` is raised.
+        refused, `ControllerMovedError` is raised. A partition whose topic was deleted meanwhile is missing, too.
         """
 
         def change(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
@@ -211,13 +241,14 @@ class UpdateState(Operation):
 
         fenced = decide.fences_controller_writes
         found = []
-        for name in self.names:
+        names = [name for name in self.names if zookeeper.exists(name)]
+        for name in names:
             try:
                 found.append(zookeeper.update_state(self.controller_epoch, name, change, fenced=fenced))
             except ControllerMovedError:
                 if fenced.answer:
                     raise
-        if not found and self.names:
+        if not found and names:
             raise ControllerMovedError
         return found
 

@@ -14,7 +14,7 @@ import pytest
 from faults.kinds.topic_changes import OF_TOPICS
 from faults.promise import promise
 from reports.drawing.observed_run import observe
-from scenarios.format import catalogue, selection
+from scenarios.format import catalogue
 from scenarios.format.schema import of_store, read
 from scenarios.single import recording
 from scenarios.single.coverage_column import width
@@ -51,8 +51,8 @@ def with_topics(topics: str = TOPICS) -> Scenario:
     return read(f"{DRAWN}{topics}", "mine.toml")
 
 
-def executed(scenario: Scenario, seed: int = 1) -> Execution:
-    one = Execution(scenario, ELR, seed, {}, None)
+def executed(scenario: Scenario, seed: int = 1, mode: str = "elr-4.3") -> Execution:
+    one = Execution(scenario, MODES[mode], seed, {}, None)
     one.execute()
     return one
 
@@ -204,24 +204,16 @@ def test_topics_that_cannot_be_are_refused_in_one_line(topics: str, problem: str
     assert problem in refused.value.problems[0]
 
 
-def test_only_deletion_of_topics_is_refused_under_zookeeper() -> None:
-    assert selection.modes(with_topics(), ["kip320"]) == (MODES["kip320"],)
+ZOOKEEPER = ["hw", "kip101", "kip279", "kip320", "kip320-repaired"]
+
+
+@pytest.mark.parametrize("mode", ZOOKEEPER)
+def test_topics_are_created_enlarged_and_deleted_under_zookeeper(mode: str) -> None:
     scenario = changing()
-    with pytest.raises(InputError, match=r"does not run in kip320: it deletes topics.* with --without-fault topic-del"):
-        selection.modes(scenario, ["kip320", "elr"])
-    without = replace(scenario, without_faults=("topic-deletion",))
-    assert selection.modes(without, ["kip320"]) == (MODES["kip320"],)
-    with pytest.raises(InputError, match=r"recreated-topic does not run in hw: .* under KRaft only$"):
-        selection.modes(catalogue.load("recreated-topic"), ["hw"])
-
-
-@pytest.mark.parametrize("mode", ["hw", "kip101", "kip279", "kip320", "kip320-repaired"])
-def test_topics_are_created_and_enlarged_under_zookeeper(mode: str) -> None:
-    scenario = replace(changing(), without_faults=("topic-deletion",))
     found = MODES[mode]
     results = [run(scenario, found, seed) for seed in range(4)]
     struck = {fault["kind"] for result in results for fault in result.faults if fault["effective"]}
-    assert struck >= {"topic-creation", "partition-creation"}
+    assert struck >= set(OF_TOPICS)
     assert [result.row["error"] for result in results] == [""] * len(results)
     without = scenario.with_settings({"sim.elision": False})
     assert [run_row(without, found, seed)["digest"] for seed in range(4)] == [one.row["digest"] for one in results]
@@ -263,20 +255,22 @@ def test_topics_that_change_have_the_same_digest_without_elision(seed: int) -> N
     assert row["digest"] == other["digest"]
 
 
-def test_random_plans_change_topics_and_their_recordings_repeat_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["kip320", "elr-4.3"])
+def test_random_plans_change_topics_and_their_recordings_repeat_them(mode: str, tmp_path: Path) -> None:
     struck = set()
     for seed in range(6):
-        result = run(changing(), ELR, seed)
+        result = run(changing(), MODES[mode], seed)
         struck |= {fault["kind"] for fault in result.faults if fault["effective"]}
         file = tmp_path / f"{seed}.json"
         file.write_text(recording.to_text(recording.to_json(changing(), result)), encoding="utf-8")
         stored = recording.read(file)
-        assert run_row(stored.scenario, ELR, seed)["digest"] == result.row["digest"]
+        assert run_row(stored.scenario, MODES[mode], seed)["digest"] == result.row["digest"]
     assert struck >= set(OF_TOPICS)
 
 
-def test_each_new_topic_converges_and_gets_records_and_a_deleted_one_need_not() -> None:
-    ones = [executed(changing(), seed) for seed in range(6)]
+@pytest.mark.parametrize("mode", ["kip320", "elr-4.3"])
+def test_each_new_topic_converges_and_gets_records_and_a_deleted_one_need_not(mode: str) -> None:
+    ones = [executed(changing(), seed, mode) for seed in range(6)]
     late = [partition for one in ones for partition in one.cluster.partitions[2:] if not partition.deleted]
     acks = [len(partition.recorder.history.clients.acks) for partition in late]
     assert min(acks) >= 1
@@ -288,12 +282,13 @@ def test_each_new_topic_converges_and_gets_records_and_a_deleted_one_need_not() 
     assert any("@2" in name for one in ones for name in one.cluster.control.states)
 
 
-def test_a_run_that_changes_topics_leaves_nothing_to_the_garbage_collector() -> None:
-    run_row(changing(), ELR, 0)
+@pytest.mark.parametrize("mode", ["kip320", "elr-4.3"])
+def test_a_run_that_changes_topics_leaves_nothing_to_the_garbage_collector(mode: str) -> None:
+    run_row(changing(), MODES[mode], 0)
     gc.collect()
     gc.disable()
     try:
-        run_row(changing(), ELR, 1)
+        run_row(changing(), MODES[mode], 1)
         assert gc.collect() == 0
     finally:
         gc.enable()
@@ -401,7 +396,7 @@ def first_deleted(duration: str = "for_ms = 1000") -> Scenario:
     return read(f"{text}{CHANGES}{FIRST_DELETED.replace('DURATION', duration)}", "mine.toml")
 
 
-@pytest.mark.parametrize("mode", ["kraft", "elr-4.3"])
+@pytest.mark.parametrize("mode", ["hw", "kip320", "kraft", "elr-4.3"])
 def test_the_first_topic_is_deleted_like_any_other(mode: str) -> None:
     one = Execution(first_deleted(), MODES[mode], 1, {}, None)
     one.execute()
@@ -433,8 +428,10 @@ def test_what_follows_the_deletion_of_the_first_topic_is_in_traces_and_rows() ->
     assert other.row == result.row
 
 
-def test_a_run_whose_first_topic_is_deleted_is_the_same_without_elision() -> None:
-    rows = [run_row(first_deleted().with_settings({"sim.elision": elision}), ELR, 1) for elision in (True, False)]
+@pytest.mark.parametrize("mode", ["kip320", "elr-4.3"])
+def test_a_run_whose_first_topic_is_deleted_is_the_same_without_elision(mode: str) -> None:
+    scenarios = [first_deleted().with_settings({"sim.elision": elision}) for elision in (True, False)]
+    rows = [run_row(scenario, MODES[mode], 1) for scenario in scenarios]
     assert rows[0]["digest"] == rows[1]["digest"]
     assert rows[0]["verdict"] == "ok"
 

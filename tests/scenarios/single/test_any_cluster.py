@@ -10,7 +10,8 @@ import pytest
 
 from scenarios.format.catalogue import load, names
 from scenarios.format.schema import read
-from tests.named import fitting, run, run_row
+from sim.protocol.modes import MODES
+from tests.named import run, run_row
 from tests.places import ROOT
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def shaped(name: str, brokers: int, factor: int) -> Scenario:
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_shape_runs(name: str) -> None:
     """All shapes, with modes taking turns, and some shapes in all modes."""
-    modes = fitting(load(name))
+    modes = list(MODES)
     turns = [(shape, modes[number % len(modes)]) for number, shape in enumerate(SHAPES)]
     for (brokers, factor), mode in (*turns, *product(ODD, modes)):
         row = run_row(shaped(name, brokers, factor), mode, brokers)

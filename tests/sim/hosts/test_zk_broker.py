@@ -133,7 +133,7 @@ def test_a_replica_is_created_when_a_request_assigns_it() -> None:
     assert OTHER in world.process(2).replicas
     assert OTHER not in world.process(1).replicas
     stop = StopReplicaRequest(1, world.process(1).broker_epoch, (states(world)[OTHER],), delete=True)
-    assert world.process(1).stop_replica(stop) == NONE
+    assert world.process(1).stop_replicas(stop) == (NONE, {OTHER: NONE})
     assert world.cluster.control.reassign((2, 1), OTHER)
     world.run(15)
     one = world.write(2, partition=1)
@@ -146,7 +146,7 @@ def test_older_stop_requests_are_refused_for_their_partition_alone() -> None:
     newer = LeaderAndIsr(OTHER, 2, other.leader_epoch + 1, other.isr, 9, other.replicas)
     process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (newer,)))
     request = StopReplicaRequest(1, process.broker_epoch, (other, first), delete=False)
-    assert process.stop_replica(request) == "FENCED_LEADER_EPOCH"
+    assert process.stop_replicas(request) == (NONE, {OTHER: "FENCED_LEADER_EPOCH", TOPIC: NONE})
     assert process.replica_manager.fetchers.manager.is_fetching_from(2, OTHER)
     assert not process.replica_manager.fetchers.manager.is_fetching_from(1, TOPIC)
 
@@ -162,7 +162,7 @@ def test_a_late_decision_about_a_deleted_replica_counts_unless_its_epoch_is_reme
         )
 
     stop = StopReplicaRequest(1, process.broker_epoch, (decide(1, 2, (1, 3)),), delete=True)
-    assert process.stop_replica(stop) == NONE
+    assert process.stop_replicas(stop) == (NONE, {TOPIC: NONE})
     for decision, is_leader in ((decide(2, 1), leads), (decide(2, 3), True)):
         process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (decision,)))
         assert process.replicas[TOPIC].partition.is_leader is is_leader
@@ -302,7 +302,6 @@ def test_topics_are_created_and_enlarged(mode: str) -> None:
     world.run()
     names = ["orders-0", "orders-1", "orders-2"]
     assert [states(world)[name].leader for name in names] == [2, 3, 1]
-    assert not world.cluster.topics.delete("orders")
     for place, partition in enumerate(world.cluster.partitions):
         partition.producer.begin()
         world.run()

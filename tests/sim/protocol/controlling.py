@@ -24,6 +24,7 @@ class Store:
     Attributes:
         states: of the partitions; that of ``p`` first.
         targets: the requested reassignments by partition.
+        deletions: the topics whose deletion is requested.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Store:
         self.states.update({state.name: state for state in further})
         self.registered = registered
         self.targets: dict[str, tuple[int, ...]] = {}
+        self.deletions: list[str] = []
         self.newest = 1
         self.controller = 1
         self.reached: Callable[[int], None] = lambda _: None
@@ -91,6 +93,19 @@ class Store:
 
     def delete_reassignment(self, name: str) -> None:
         self.targets.pop(name, None)
+
+    def exists(self, name: str) -> bool:
+        return name in self.states
+
+    def topic_deletions(self) -> tuple[str, ...]:
+        return tuple(self.deletions)
+
+    def delete_topic(self, controller_epoch: int, topic: str, names: tuple[str, ...], *, fenced: Decision) -> None:
+        if self.newest > controller_epoch and fenced.yes():
+            raise ControllerMovedError
+        for name in names:
+            del self.states[name]
+        self.deletions.remove(topic)
 
     def elect(self, broker: int) -> int:
         raise NotImplementedError

@@ -303,9 +303,9 @@ class ScriptedBroker:
         """
         process = self.process
         request = StopReplicaRequest(1, process.broker_epoch, (self._state(LEADER, leader_epoch),), delete=delete)
-        error = process.stop_replica(request)
+        error, errors = process.stop_replicas(request)
         self.pass_time(SECOND_US // 10)
-        return error
+        return error or errors[self.partition.name]
 
 
 class FollowingBroker:

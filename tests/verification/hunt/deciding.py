@@ -49,8 +49,8 @@ QUORUM = (
     "elr-repaired",
     "elr-recovery",
 )
-SEVERAL = ("topics", "disks", "directories", "removals")
-"""Scenarios that delete topics, or have several log directories, which is modelled under KRaft only."""
+SEVERAL = ("disks", "directories", "removals")
+"""Scenarios with several log directories, which are modelled under KRaft only."""
 SCENARIOS = tuple(
     (scenario, names)
     for scenario in (
@@ -65,6 +65,7 @@ SCENARIOS = tuple(
         "racks",
         "rolling",
         "sessions",
+        "topics",
         "windows",
         *SEVERAL,
     )

@@ -40,7 +40,6 @@ from highwater.cli import main as cli
 from scenarios import memory
 from scenarios.format import schema, selection
 from scenarios.format.catalogue import load, names
-from scenarios.format.cluster_checks import deletes_topics
 from scenarios.single.ended_run import EndedRun
 from scenarios.single.rows import row as row_of
 from scenarios.single.run import _execute, prepare_process
@@ -91,9 +90,10 @@ def _file(name: str) -> dict[str, Any]:
 
 
 def _runs_in_every_mode(scenario: Scenario) -> bool:
-    """Whether it is drawn, has mostly one partition, and deletes no topic."""
-    others = scenario.topics[1:]
-    return scenario.drawn and not deletes_topics(scenario) and all(topic.in_percent < 100 for topic in others)
+    """Whether it is drawn, has mostly one partition, and changes no topic, for which it needs another one."""
+    faults, others = scenario.faults, scenario.topics[1:]
+    changes = faults is not None and not set(OF_TOPICS).isdisjoint(faults.kinds)
+    return scenario.drawn and not changes and all(topic.in_percent < 100 for topic in others)
 
 
 DRAWN: Final = {name: _file(name) for name in names() if _runs_in_every_mode(load(name))}

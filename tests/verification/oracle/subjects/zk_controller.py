@@ -85,6 +85,18 @@ class ZooKeeper:
         """See `KafkaZkClient`."""
         del self.targets[name]
 
+    def exists(self, name: str) -> bool:
+        """See `KafkaZkClient`."""
+        return name in self.states
+
+    def topic_deletions(self) -> tuple[str, ...]:
+        """See `KafkaZkClient`: no topic is deleted."""
+        return ()
+
+    def delete_topic(self, controller_epoch: int, topic: str, names: tuple[str, ...], *, fenced: Decision) -> None:
+        """See `KafkaZkClient`."""
+        raise NotImplementedError
+
     def reached(self, probe: int) -> None:
         """See `KafkaZkClient`."""
 
