@@ -6,11 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
-from highwater.lab.confirm.cluster import TOPIC
-from highwater.lab.confirm.further_partitions import alter_log_directory
 from highwater.lab.confirm.observer import SEEN
 from highwater.lab.confirm.producer import REQUEST, RESPONSE, Send
 from highwater.lab.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
+from highwater.lab.confirm.topics import alter_log_directory
 from scenarios.single.script import HOLDS
 from sim.config import integer
 from sim.history import steps as kinds
@@ -18,8 +17,9 @@ from sim.hosts.settings import acks_number
 from sim.protocol.kraft.metadata import ELR_FEATURE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from highwater.lab.confirm.clients import KafkaClients
     from highwater.lab.confirm.cluster import KafkaCluster
     from highwater.lab.confirm.release import InstalledRelease
     from highwater.lab.confirm.script_runner import Actor
@@ -39,27 +39,29 @@ _MOVE_QUOTA: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 _NO_QUOTA: Final = 2**63 - 1
 _DIRECTORIES: Final = (3, 9)
 """The first pinned release that reports failed log directories."""
+OF_DIRECTORIES: Final = (
+    *("directory-failure", "directory-replaced", "directory-unrepaired", "directory-removed", "directory-move"),
+)
+"""Actions that may name a log directory."""
 OF_PARTITIONS: Final = (
-    *("produce", "directory-failure", "directory-replaced", "directory-unrepaired"),
-    *("directory-removed", "directory-move"),
+    *("produce", "restart-producer", "seek", "end-offsets", "pause-consumer", "resume-consumer"),
+    *("preferred-election", "admin-election", "reassignment", "reassignment-cancel", "delete-records"),
+    *OF_DIRECTORIES,
 )
 """Actions that may name a partition besides the first."""
-
-
-OF_DIRECTORIES: Final = OF_PARTITIONS[1:]
-"""Actions that may name a log directory."""
 
 
 def _produce(actor: Actor, params: Mapping[str, Any]) -> None:
     records = params.get("records", 1)
     acks = acks_number(str(params["acks"] if "acks" in params else actor.config["acks"]))
     actor.batches[params["batch"]] = actor.next_id
-    partition = params.get("partition", "")
-    if partition in actor.further.replicas:
-        actor.further.produce(actor.clients, Send(params["batch"], actor.next_id, records, acks, partition=partition))
-    else:
-        actor.clients.produce(Send(params["batch"], actor.next_id, records, acks))
+    _clients(actor, params).produce(Send(params["batch"], actor.next_id, records, acks))
     actor.next_id += records
+
+
+def _clients(actor: Actor, params: Mapping[str, Any]) -> KafkaClients:
+    """The clients of the partition that a line names, or of the first."""
+    return actor.clients_of[actor.partition_of(params).name]
 
 
 def _ends(params: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -171,7 +173,7 @@ def _disk_stall(actor: Actor, params: Mapping[str, Any]) -> None:
 def _place(actor: Actor, params: Mapping[str, Any]) -> int:
     """The number of the log directory that a line names, or of the one with its partition."""
     node, number = actor.cluster.node(params["broker"]), params.get("directory", 0)
-    log = actor.further.log_of(params["partition"]) if "partition" in params else f"{TOPIC}-0"
+    log = actor.partition_of(params).log
     return (number - 1) % node.directories + 1 if number else node.place_of(log)
 
 
@@ -206,10 +208,9 @@ def _directory(kind: StepKind, *, repaired: bool, replaced: bool = False) -> Act
 
 def _directory_move(actor: Actor, params: Mapping[str, Any]) -> None:
     node = actor.cluster.node(params["broker"])
-    log = actor.further.log_of(params["partition"]) if "partition" in params else f"{TOPIC}-0"
-    number = params.get("directory", 0) or node.place_of(log) + 1
-    topic, _, partition = log.rpartition("-")
-    alter_log_directory(node, (number - 1) % node.directories + 1, topic, [int(partition)])
+    partition = actor.partition_of(params)
+    number = params.get("directory", 0) or node.place_of(partition.log) + 1
+    alter_log_directory(node, (number - 1) % node.directories + 1, partition.topic, [partition.number])
 
 
 def _move_throttle(actor: Actor, params: Mapping[str, Any]) -> None:
@@ -240,11 +241,12 @@ def _feature_change(actor: Actor, params: Mapping[str, Any]) -> None:
     _for_a_while(actor, params, lambda: actor.administrator.set_config({ELR_FEATURE: before}))
 
 
-def _preferred_election(actor: Actor, _: Mapping[str, Any]) -> None:
+def _preferred_election(actor: Actor, params: Mapping[str, Any]) -> None:
+    partition = actor.partition_of(params)
     if actor.cluster.release.number >= _ELECT_LEADERS:
-        actor.administrator.elect(0)
+        actor.administrator.elect(0, partition)
     else:
-        actor.elect_preferred_by_znode()
+        actor.elect_preferred_by_znode(partition)
 
 
 ACTIONS: Final[dict[str, Action]] = {
@@ -278,15 +280,17 @@ ACTIONS: Final[dict[str, Action]] = {
     "min-isr-change": _min_isr_change,
     "feature-change": _feature_change,
     "preferred-election": _preferred_election,
-    "admin-election": lambda actor, _params: actor.administrator.elect(1),
-    "reassignment": lambda actor, params: actor.administrator.reassign(params["replicas"]),
-    "reassignment-cancel": lambda actor, _params: actor.administrator.reassign(None),
-    "delete-records": lambda actor, params: actor.administrator.delete_records(params["offset"]),
-    "restart-producer": lambda actor, _params: actor.clients.producer.restart(),
-    "seek": lambda actor, params: actor.clients.seek(params["offset"]),
-    "end-offsets": lambda actor, _params: actor.clients.ask_end_offset(),
-    "pause-consumer": lambda actor, _params: actor.clients.pause(),
-    "resume-consumer": lambda actor, _params: actor.clients.resume(),
+    "admin-election": lambda actor, params: actor.administrator.elect(1, actor.partition_of(params)),
+    "reassignment": lambda actor, params: actor.administrator.reassign(params["replicas"], actor.partition_of(params)),
+    "reassignment-cancel": lambda actor, params: actor.administrator.reassign(None, actor.partition_of(params)),
+    "delete-records": lambda actor, params: actor.administrator.delete_records(
+        params["offset"], actor.partition_of(params)
+    ),
+    "restart-producer": lambda actor, params: _clients(actor, params).producer.restart(),
+    "seek": lambda actor, params: _clients(actor, params).seek(params["offset"]),
+    "end-offsets": lambda actor, params: _clients(actor, params).ask_end_offset(),
+    "pause-consumer": lambda actor, params: _clients(actor, params).pause(),
+    "resume-consumer": lambda actor, params: _clients(actor, params).resume(),
     "hold-messages": lambda actor, params: actor.clients.producer.hold(params["message"], params["broker"]),
     "deliver-message": lambda actor, params: actor.clients.producer.deliver(
         params["message"], params["broker"], newest=params.get("newest", False)
@@ -305,7 +309,7 @@ SINCE: Final = {
     "feature-change": _ELR,
     "delete-records": _ADMIN,
     "metadata-lag": _KRAFT,
-    **dict.fromkeys((*OF_PARTITIONS[1:], "move-throttle"), _DIRECTORIES),
+    **dict.fromkeys((*OF_DIRECTORIES, "move-throttle"), _DIRECTORIES),
 }
 """Action -> the first release that has a request for it."""
 
@@ -328,11 +332,7 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: InstalledR
     for line in lines:
         if line.params.get("partition", "") not in first and line.do not in OF_PARTITIONS:
             found.append(f"do = {line.do!r} has no counterpart for another partition than the first")
-        if line.do in HOLDS and (line.params["message"] not in (REQUEST, RESPONSE) or scenario.partitions > 1):
-            found.append(
-                f"do = {line.do!r}, message = {line.params['message']!r} has no counterpart: only {REQUEST} and "
-                f"{RESPONSE} of a scenario with one partition are held"
-            )
+        found += _held(scenario, line)
         if line.do not in ACTIONS:
             found.append(f"do = {line.do!r} has no counterpart")
         elif release.number < SINCE.get(line.do, ()):
@@ -343,6 +343,18 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: InstalledR
         if line.when is not None and line.when.step not in SEEN:
             found.append(f"when.step = {line.when.step!r} cannot be seen on real brokers")
     return list(dict.fromkeys(found))
+
+
+def _held(scenario: Scenario, line: ScriptLine) -> Iterator[str]:
+    """What cannot be held back: messages of other types, and anything that is about one of several partitions."""
+    several = scenario.partitions > 1
+    if line.do in HOLDS and (line.params["message"] not in (REQUEST, RESPONSE) or several):
+        yield (
+            f"do = {line.do!r}, message = {line.params['message']!r} has no counterpart: only {REQUEST} and "
+            f"{RESPONSE} of a scenario with one partition are held"
+        )
+    if line.do == "disk-stall" and several:
+        yield "do = 'disk-stall' has no counterpart in a scenario with several partitions"
 
 
 def _parameter_without_counterpart(line: ScriptLine) -> str:

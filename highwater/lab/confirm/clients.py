@@ -1,4 +1,4 @@
-"""Producer, consumer and admin client of the partition."""
+"""Producer and consumer of a partition, and the admin client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm import files, wire
-from highwater.lab.confirm.cluster import TOPIC
+from highwater.lab.confirm.partitions import FIRST, TOPIC, KafkaPartition
 from highwater.lab.confirm.producer import ANSWER_S, RETRY_S, KafkaProducer
 from sim.history.steps import END_OFFSET, OUT_OF_RANGE, READ, RESET, SEEK
 from sim.protocol.kraft.metadata import ELR_FEATURE
@@ -40,13 +40,21 @@ Followers' fetches are held meanwhile, so it is less than `proxy.UNSEEN_S`.
 
 
 class KafkaClients:
-    """Producer and consumer; for `rules` see `KafkaProducer`."""
+    """Producer and consumer of a partition; for `rules` see `KafkaProducer`."""
 
-    def __init__(self, cluster: KafkaCluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
+    def __init__(
+        self,
+        cluster: KafkaCluster,
+        observer: Observer,
+        config: Mapping[str, Value],
+        rules: Rules,
+        partition: KafkaPartition = FIRST,
+    ) -> None:
         self._cluster = cluster
         self._observer = observer
         self._config = config
-        self.producer = KafkaProducer(cluster, observer, config, rules)
+        self._partition = partition
+        self.producer = KafkaProducer(cluster, observer, config, rules, partition)
         self._closed = threading.Event()
         self._reading = threading.Event()
         self._sought: int | None = None
@@ -85,7 +93,14 @@ class KafkaClients:
     def seek(self, offset: int) -> None:
         """Read on from an offset, as the application wishes."""
         self._sought = offset
-        self._observer.add_step(SEEK.name, consumer=CONSUMER, offset=offset)
+        self._tell(SEEK.name, consumer=CONSUMER, offset=offset)
+
+    def _tell(self, step: str, **fields: Any) -> None:
+        self._observer.add_step(step, **fields, **self._partition.tag)
+
+    @property
+    def _leader(self) -> int:
+        return self._cluster.leader_of(self._partition)
 
     def _consume(self) -> None:
         position, leader, connection = 0, 0, None
@@ -93,7 +108,7 @@ class KafkaClients:
             self._reading.wait()
             try:
                 if connection is None:
-                    leader = self._cluster.leader
+                    leader = self._leader
                     if not leader:
                         self._closed.wait(RETRY_S)
                         continue
@@ -110,7 +125,7 @@ class KafkaClients:
                     connection = None
                     self._closed.wait(RETRY_S)
                 else:
-                    self._observer.add_step("leader-hw", broker=leader, offset=answer.high_watermark)
+                    self._tell("leader-hw", broker=leader, offset=answer.high_watermark)
                     position = self._show(bytes(answer.records or b""), position)
             except wire.RETRIABLE:
                 if connection is not None:
@@ -124,7 +139,7 @@ class KafkaClients:
         Raises:
             OSError: the leader returns no offset.
         """
-        self._observer.add_step(OUT_OF_RANGE.name, consumer=CONSUMER, offset=position)
+        self._tell(OUT_OF_RANGE.name, consumer=CONSUMER, offset=position)
         policy = str(self._config["auto.offset.reset"])
         if policy == "none":
             self._reading.clear()
@@ -132,7 +147,7 @@ class KafkaClients:
         offset = self._list_offset(leader, _TIMESTAMPS[policy])
         if offset < 0:
             raise OSError("no offset")
-        self._observer.add_step(RESET.name, consumer=CONSUMER, offset=offset, policy=policy)
+        self._tell(RESET.name, consumer=CONSUMER, offset=offset, policy=policy)
         return offset
 
     def _show(self, data: bytes, position: int) -> int:
@@ -144,14 +159,16 @@ class KafkaClients:
                 (offset, batch.first_id + offset - batch.base_offset) for offset in range(first, batch.last_offset + 1)
             ]
             position = batch.last_offset + 1
-            self._observer.add_step(READ.name, offset=first, last=batch.last_offset, record=batch.first_id)
+            self._tell(READ.name, offset=first, last=batch.last_offset, record=batch.first_id)
         return position
 
     def _fetch(self, position: int) -> Any:
         from kafka.protocol.consumer import FetchRequest
 
         topic = FetchRequest.FetchTopic
-        partition = topic.FetchPartition(partition=0, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
+        partition = topic.FetchPartition(
+            partition=self._partition.number, fetch_offset=position, partition_max_bytes=_FETCH_BYTES
+        )
         return FetchRequest(
             version=3 if self._old else 4,
             replica_id=-1,
@@ -159,7 +176,7 @@ class KafkaClients:
             min_bytes=1,
             max_bytes=_FETCH_BYTES,
             isolation_level=0,
-            topics=[topic(topic=TOPIC, partitions=[partition])],
+            topics=[topic(topic=self._partition.topic, partitions=[partition])],
         )
 
     def ask_end_offset(self) -> None:
@@ -167,14 +184,14 @@ class KafkaClients:
 
         def ask() -> None:
             while not self._closed.is_set():
-                if leader := self._cluster.leader:
+                if leader := self._leader:
                     try:
                         offset = self.end_offset(leader)
                     except wire.RETRIABLE:
                         offset = -1
                     if offset >= 0:
                         self.end_offsets.append(offset)
-                        self._observer.add_step(END_OFFSET.name, offset=offset)
+                        self._tell(END_OFFSET.name, offset=offset)
                         return
                 self._closed.wait(RETRY_S)
 
@@ -188,8 +205,9 @@ class KafkaClients:
         from kafka.protocol.consumer import ListOffsetsRequest
 
         topic = ListOffsetsRequest.ListOffsetsTopic
-        partition = topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        request = ListOffsetsRequest(version=1, replica_id=-1, topics=[topic(name=TOPIC, partitions=[partition])])
+        partition = topic.ListOffsetsPartition(partition_index=self._partition.number, timestamp=timestamp)
+        topics = [topic(name=self._partition.topic, partitions=[partition])]
+        request = ListOffsetsRequest(version=1, replica_id=-1, topics=topics)
         told = wire.ask(self._cluster.node(leader).client_port, request, ANSWER_S).topics[0].partitions[0]
         return int(told.offset) if told.error_code == 0 else -1
 
@@ -246,13 +264,14 @@ class KafkaAdminClient:
             time.sleep(RETRY_S)
 
     def set_config(self, values: Mapping[str, Value]) -> None:
-        """Change settings of the topic, or the level of a feature."""
+        """Change settings of all topics, or the level of a feature."""
         of_topic = dict(values)
         level = of_topic.pop(ELR_FEATURE, None)
         if level is not None:
             self._update_feature(ELR_FEATURE, int(level))
         if of_topic:
-            self._set_config(_OF_TOPIC, TOPIC, of_topic)
+            for topic in dict.fromkeys(partition.topic for partition in self._cluster.partitions):
+                self._set_config(_OF_TOPIC, topic, of_topic)
 
     def _update_feature(self, feature: str, level: int) -> None:
         from kafka.protocol.admin import UpdateFeaturesRequest
@@ -280,30 +299,31 @@ class KafkaAdminClient:
             if answer.error_code:
                 raise TimeoutError(f"{type(request).__name__} was refused: error {answer.error_code}")
 
-    def elect(self, kind: int) -> None:
+    def elect(self, kind: int, partition: KafkaPartition = FIRST) -> None:
         """Request an election: 0 preferred, 1 unclean."""
         from kafka.protocol.admin import ElectLeadersRequest
 
-        topic = ElectLeadersRequest.TopicPartitions(topic=TOPIC, partitions=[0])
+        topic = ElectLeadersRequest.TopicPartitions(topic=partition.topic, partitions=[partition.number])
         request = ElectLeadersRequest(version=1, election_type=kind, topic_partitions=[topic], timeout_ms=_ELECTION_MS)
         self.ask(request, first=self._cluster.history.controller)
 
-    def reassign(self, replicas: Iterable[int] | None) -> None:
-        """Reassign the partition to other replicas; None cancels the reassignment under way."""
+    def reassign(self, replicas: Iterable[int] | None, of: KafkaPartition = FIRST) -> None:
+        """Reassign a partition to other replicas; None cancels the reassignment under way."""
         from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic
         wanted = list(replicas) if replicas is not None else None
-        partition = topic.ReassignablePartition(partition_index=0, replicas=wanted)
-        topics = [topic(name=TOPIC, partitions=[partition])]
+        partition = topic.ReassignablePartition(partition_index=of.number, replicas=wanted)
+        topics = [topic(name=of.topic, partitions=[partition])]
         request = AlterPartitionReassignmentsRequest(version=0, timeout_ms=5_000, topics=topics)
         self.ask(request, first=self._cluster.history.controller)
 
-    def delete_records(self, offset: int) -> None:
-        """Move the log start."""
+    def delete_records(self, offset: int, of: KafkaPartition = FIRST) -> None:
+        """Move the log start of a partition."""
         from kafka.protocol.admin import DeleteRecordsRequest
 
         topic = DeleteRecordsRequest.DeleteRecordsTopic
-        partition = topic.DeleteRecordsPartition(partition_index=0, offset=offset)
-        request = DeleteRecordsRequest(version=0, topics=[topic(name=TOPIC, partitions=[partition])], timeout_ms=5_000)
-        self.ask(request, first=self._cluster.leader)
+        partition = topic.DeleteRecordsPartition(partition_index=of.number, offset=offset)
+        topics = [topic(name=of.topic, partitions=[partition])]
+        request = DeleteRecordsRequest(version=0, topics=topics, timeout_ms=5_000)
+        self.ask(request, first=self._cluster.leader_of(of))

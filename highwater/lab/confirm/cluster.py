@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.lab.confirm import files, processes
 from highwater.lab.confirm.files import Disk
 from highwater.lab.confirm.history import MetadataLogReads, ZooKeeperHistory
+from highwater.lab.confirm.partitions import FIRST, KafkaPartition
 from highwater.lab.confirm.proxy import CONTROL, Proxies
 from scenarios.own_files import put
 from scenarios.sweep.java import cache_folder
@@ -22,14 +23,13 @@ from sim.config import NEVER, Value, integer
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from highwater.lab.confirm.history import ControlPlaneHistory
     from highwater.lab.confirm.processes import JavaProcesses
     from highwater.lab.confirm.proxy import OnMessage
     from highwater.lab.confirm.release import InstalledRelease
 
-TOPIC: Final = "partition"
 CONTROLLER: Final = 1000
 """KafkaNode id of KRaft's controller."""
 BEAT_S: Final = 0.15
@@ -110,7 +110,7 @@ class KafkaNode:
         incarnation: number of starts, the last at `started_s`; the last kill was at `ended_s`.
         stopped: whether it was stopped on purpose; otherwise it must run.
         silent: whether its machine went down with it, so that clients must not notice its end by their connections.
-        sizes: segment -> (time, size) at each observed change of size.
+        sizes: log and segment -> (time, size) at each observed change of size.
         directories: number of its log directories, from 1 on.
         failed: number of a log directory that has failed -> where its contents are.
         removed: numbers of the log directories that were taken out of ``log.dirs``.
@@ -130,7 +130,7 @@ class KafkaNode:
     stopped: bool = True
     silent: bool = False
     paused: bool = False
-    sizes: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    sizes: dict[tuple[str, str], list[tuple[float, int]]] = field(default_factory=dict)
     directories: int = 1
     failed: dict[int, Path] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
@@ -165,8 +165,12 @@ class KafkaNode:
 
     @property
     def log_folder(self) -> Path:
-        """The folder of its replica of the partition."""
-        log = f"{TOPIC}-0"
+        """The folder of its replica of the first partition."""
+        return self.folder_of(FIRST)
+
+    def folder_of(self, partition: KafkaPartition) -> Path:
+        """The folder of its replica of a partition."""
+        log = partition.log
         return self.data / log if self.directories == 1 else self.contents(self.place_of(log)) / log
 
     @property
@@ -183,7 +187,8 @@ class KafkaNode:
 class KafkaCluster:
     """Brokers and their control plane. Durations, in settings and delays, are shorter by `pace` than the scenario's.
 
-    `on_message` is notified of messages between brokers; `archive` is that of the brokers' classes (`class_archive`).
+    `on_message` is notified of messages between brokers; `archive` is that of the brokers' classes (`class_archive`);
+    `partitions` are those that are observed.
     """
 
     def __init__(
@@ -196,7 +201,9 @@ class KafkaCluster:
         on_message: OnMessage,
         pace: int,
         archive: Path | None = None,
+        partitions: Sequence[KafkaPartition] = (FIRST,),
     ) -> None:
+        self.partitions = partitions
         self._pace = pace
         self.loading_s = 0.0
         self._archive = archive
@@ -215,9 +222,9 @@ class KafkaCluster:
             for number in range(1, brokers + 1)
         }
         self.history: ControlPlaneHistory = (
-            MetadataLogReads(self.control.data / "__cluster_metadata-0", TOPIC, release.jars)
+            MetadataLogReads(self.control.data / "__cluster_metadata-0", partitions, release.jars)
             if release.kraft
-            else ZooKeeperHistory(self.control.data / "version-2", TOPIC)
+            else ZooKeeperHistory(self.control.data / "version-2", partitions)
         )
         for number, node in self.brokers.items():
             node.directories = integer({**config, **broker_config.get(number, {})}, "sim.log.dirs")
@@ -301,14 +308,15 @@ class KafkaCluster:
         """Interval at which brokers write their HW files."""
         return self._time_ms(self.config, _HW_INTERVAL)
 
-    def disk(self, number: int) -> Disk:
-        """The contents of a broker's disk."""
-        leo = files.log_end(self.node(number).log_folder)
-        return Disk(leo, min(leo, self.hw_file(number) or 0))
+    def disk(self, number: int, partition: KafkaPartition = FIRST) -> Disk:
+        """What a broker's disk holds of a partition."""
+        leo = files.log_end(self.node(number).folder_of(partition))
+        return Disk(leo, min(leo, self.hw_file(number, partition) or 0))
 
-    def hw_file(self, number: int) -> int | None:
-        """The partition's high watermark in a broker's HW file, if any."""
-        return files.offset_in_checkpoint(self.node(number).log_folder.parent / "replication-offset-checkpoint", TOPIC)
+    def hw_file(self, number: int, partition: KafkaPartition = FIRST) -> int | None:
+        """A partition's high watermark in a broker's HW file, if any."""
+        path = self.node(number).folder_of(partition).parent / "replication-offset-checkpoint"
+        return files.offset_in_checkpoint(path, partition.topic, partition.number)
 
     def _broker_properties(self, node: KafkaNode) -> dict[str, object]:
         names = "PEERS:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT"
@@ -482,12 +490,19 @@ class KafkaCluster:
     def look_at_disks(self, now_s: float) -> None:
         """Record the sizes of segments."""
         for node in self.brokers.values():
-            for segment in files.segments(node.log_folder):
+            for partition, segment in self._segments(node):
                 with contextlib.suppress(FileNotFoundError):
                     size = segment.stat().st_size
-                    seen = node.sizes.setdefault(segment.name, [])
+                    seen = node.sizes.setdefault((partition.log, segment.name), [])
                     if not seen or seen[-1][1] != size:
                         seen.append((now_s, size))
+
+    def _segments(self, node: KafkaNode, place: int = 0) -> Iterator[tuple[KafkaPartition, Path]]:
+        """The segments of a node's logs, with their partitions; `place`: only those in this log directory."""
+        for partition in self.partitions:
+            if place in (0, node.place_of(partition.log)):
+                for segment in files.segments(node.folder_of(partition)):
+                    yield partition, segment
 
     def lose_power(self, numbers: Iterable[int]) -> None:
         """Kill processes, and cut each log to what had reached the disk by Kafka's fsyncs or the kernel's write-back.
@@ -500,16 +515,16 @@ class KafkaCluster:
         for number in numbers:
             self._cut_to_flushed(self.node(number), now_s)
 
-    def _cut_to_flushed(self, node: KafkaNode, now_s: float) -> None:
-        """Cut the partition's log to what had reached the disk by a time."""
+    def _cut_to_flushed(self, node: KafkaNode, now_s: float, place: int = 0) -> None:
+        """Cut the logs, with a `place` those in this log directory, to what had reached the disk by a time."""
         config = {**self.config, **self._broker_config.get(node.id, {})}
         if config["log.flush.interval.messages"] == 1:
             return
         # The latest that the kernel's flusher takes: it runs every so often, and writes what has expired.
         latest_ms = integer(config, "sim.writeback.expire.ms") + integer(config, "sim.writeback.interval.ms")
         due_s = now_s - self.paced_ms(latest_ms) / 1000
-        for segment in files.segments(node.log_folder):
-            self._cut(segment, node.sizes.get(segment.name, []), due_s)
+        for partition, segment in self._segments(node, place):
+            self._cut(segment, node.sizes.get((partition.log, segment.name), []), due_s)
 
     def _cut(self, segment: Path, seen: list[tuple[float, int]], due_s: float) -> None:
         size = segment.stat().st_size
@@ -520,8 +535,8 @@ class KafkaCluster:
 
     def flushed(self, node: KafkaNode) -> None:
         """Mark all that a node wrote as synced: it shut down cleanly."""
-        for segment in files.segments(node.log_folder):
-            node.sizes[segment.name] = [(0.0, segment.stat().st_size)]
+        for partition, segment in self._segments(node):
+            node.sizes[partition.log, segment.name] = [(0.0, segment.stat().st_size)]
 
     def replace_disk(self, number: int) -> None:
         """Kill a process and replace its disk with an empty one."""
@@ -552,12 +567,10 @@ class KafkaCluster:
         node.failed[place] = aside
 
     def lose_in_directory(self, number: int, place: int) -> None:
-        """Cut the partition's log, if it is in this directory, to what had reached the disk."""
-        node = self.node(number)
-        if node.place_of(f"{TOPIC}-0") == place:
-            now_s = self.time_s
-            self.look_at_disks(now_s)
-            self._cut_to_flushed(node, now_s)
+        """Cut the logs in this directory to what had reached the disk."""
+        now_s = self.time_s
+        self.look_at_disks(now_s)
+        self._cut_to_flushed(self.node(number), now_s, place)
 
     def repair_directory(self, number: int, place: int, *, replaced: bool) -> None:
         """Put a failed log directory back, with its contents or empty; no process runs."""
@@ -582,9 +595,13 @@ class KafkaCluster:
         return {node.id for node in self.brokers.values() if node.failed and node.place_of(log) in node.failed}
 
     def corrupt_tail(self, number: int, batches: int) -> None:
-        """Kill a process and corrupt the newest batches of its log."""
+        """Kill a process and corrupt the newest batches of each of its logs."""
         self.kill([number])
-        for segment in reversed(files.segments(self.node(number).log_folder)):
+        for partition in self.partitions:
+            self._corrupt(self.node(number).folder_of(partition), batches)
+
+    def _corrupt(self, log: Path, batches: int) -> None:
+        for segment in reversed(files.segments(log)):
             data = bytearray(segment.read_bytes())
             ends = [0, *files.boundaries(bytes(data))]
             struck = ends[max(0, len(ends) - 1 - batches) : -1]
@@ -595,10 +612,27 @@ class KafkaCluster:
             if batches <= 0:
                 return
 
+    def observe_fetches(self) -> None:
+        """If there are several partitions, tell the proxies which topic names, and ids as soon as there are some, they
+        have in fetches.
+        """
+        if len(self.partitions) > 1:
+            ids = self.history.topic_ids
+            self.proxies.observed = {
+                (name, partition.number): partition.tag
+                for partition in self.partitions
+                for name in (partition.topic, ids.get(partition.topic))
+                if name is not None
+            }
+
     @property
     def leader(self) -> int:
-        """The leader according to the control plane; 0 for none."""
-        states = self.history.states
+        """The first partition's leader according to the control plane; 0 for none."""
+        return self.leader_of(FIRST)
+
+    def leader_of(self, partition: KafkaPartition) -> int:
+        """A partition's leader according to the control plane; 0 for none."""
+        states = self.history.states_of(partition)
         return max(states[-1].leader, 0) if states else 0
 
 

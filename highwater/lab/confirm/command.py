@@ -80,10 +80,17 @@ def _word(row: Mapping[str, Any]) -> str:
 
 def _remarks(run: Mapping[str, Any], kafka: str) -> Iterator[str]:
     """What the table does not show, or shows otherwise."""
-    simulated, real = (" ".join(map(str, epochs)) or "-" for epochs in run["leader_epochs"].values())
+    of_partitions = run.get("leader_epochs_of", {"": run["leader_epochs"]})
+    simulated, real = (
+        ", ".join(
+            f"{name and name + ': '}{' '.join(map(str, epochs[which])) or '-'}"
+            for name, epochs in of_partitions.items()
+        )
+        for which in ("simulated", "real")
+    )
     yield (
         "Leader epochs are compared by their order: the table numbers them from 0 in the partition's states, in logs "
         f"and in each epoch cache. The epochs were {simulated} in the simulation, and {real} on Kafka {kafka}."
     )
-    if any(row["what"].startswith("HW checkpoint") for row in run["rows"]):
+    if any("HW checkpoint" in row["what"] for row in run["rows"]):
         yield "HW checkpoints are not compared: both runs end at other phases of the interval between two writes."

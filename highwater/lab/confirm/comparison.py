@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm.history import PartitionSnapshot
@@ -12,10 +14,11 @@ from scenarios.single.script import matches
 from sim.config import integer
 from sim.history import steps as kinds
 from sim.history.records import VALIDATION_IDS
+from sim.hosts.client import CONSUMER, like_first
 from sim.protocol.batch import NO_SEQUENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from highwater.lab.confirm.real_run import RealRun, ReplicaFiles
     from scenarios.format.scenario import ScriptLine
@@ -57,6 +60,56 @@ class ComparedItem:
         told = {"what": self.what, "simulated": self.simulated, "real": self.real}
         why = self.why if self.agrees and self.simulated != self.real else ""
         return {**told, "agrees": self.agrees, "compared": self.compared, "why": why}
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherResult:
+    """What the simulation shows of a partition besides the first, whose `replicas` were these when it was created."""
+
+    result: RunResult
+    replicas: tuple[int, ...]
+
+
+_ALONE: Final[Mapping[str, FurtherResult]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPartition:
+    """A partition in both runs.
+
+    Attributes:
+        name: its name, by which rows tell several partitions apart; empty if it is the only one.
+        replicas: its replicas when it was created; empty: as ``default.replication.factor`` says.
+    """
+
+    name: str
+    result: RunResult
+    acted: RealRun
+    replicas: Sequence[int] = ()
+
+    @property
+    def prefix(self) -> str:
+        """The begin of the names of its rows."""
+        return f"{self.name}: " if self.name else ""
+
+
+def partitions_of(
+    result: RunResult, acted: RealRun, further: Mapping[str, FurtherResult] = _ALONE
+) -> list[ComparedPartition]:
+    """Each partition in both runs; of several the first one's result has a name, too."""
+    others = [
+        ComparedPartition(name, part.result, acted.further[name], part.replicas) for name, part in further.items()
+    ]
+    return [ComparedPartition(result.shown if further else "", result, acted), *others]
+
+
+def trace_of_all(result: RunResult, further: Mapping[str, FurtherResult] = _ALONE) -> Sequence[Shown]:
+    """The steps of all partitions of a simulated run, in order of time; those of further ones name their partition."""
+    assert result.trace is not None
+    if not further:
+        return result.trace
+    others = [({**step, "partition": name} for step in part.result.trace or ()) for name, part in further.items()]
+    return sorted(chain(result.trace, *others), key=lambda step: int(step["t"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +157,15 @@ def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: 
 _PARTS: Final = (kinds.ELECTED.name, kinds.ISR.name, kinds.ELR.name)
 
 
-def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[DecidedChange]:
-    """The partition's states in a trace up to a time, starting with all replicas in the ISR."""
+def simulated_changes(
+    result: RunResult, end_us: int, *, elr: bool, replicas: Sequence[int] = ()
+) -> list[DecidedChange]:
+    """A partition's states in a trace up to a time, starting with all replicas in the ISR; for `replicas` see
+    `ComparedPartition`.
+    """
     assert result.trace is not None
     found: list[DecidedChange] = []
-    isr = tuple(range(1, integer(result.settings, "default.replication.factor") + 1))
+    isr = tuple(sorted(replicas) or range(1, integer(result.settings, "default.replication.factor") + 1))
     leader, epoch = -1, -1
     eligible: tuple[int, ...] = ()
     known: tuple[int, ...] = ()
@@ -186,15 +243,30 @@ def entries_of_view(batches: Iterable[tuple[int, int, int, int]]) -> list[tuple[
 
 
 def compare(
-    result: RunResult, acted: RealRun, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool
+    result: RunResult,
+    acted: RealRun,
+    lines: Iterable[ScriptLine],
+    *,
+    elr: bool,
+    epochs: bool,
+    further: Mapping[str, FurtherResult] = _ALONE,
 ) -> list[ComparedItem]:
-    """Compare both runs item by item; `elr`: the mode has an ELR, `epochs`: records have leader epochs."""
-    assert result.trace is not None
+    """Compare both runs item by item, partition by partition; `elr`: the mode has an ELR, `epochs`: records have leader
+    epochs. Each row of several partitions begins with the name of its partition.
+    """
+    end_us = script_end_us(trace_of_all(result, further), lines, acted.all_batches)
+    found = list(_story(result, acted))
+    for partition in partitions_of(result, acted, further):
+        rows = _of_partition(partition, end_us, elr=elr, epochs=epochs)
+        found += [replace(row, what=f"{partition.prefix}{row.what}") for row in rows]
+    return found
+
+
+def _of_partition(partition: ComparedPartition, end_us: int, *, elr: bool, epochs: bool) -> list[ComparedItem]:
+    result, acted = partition.result, partition.acted
     names = {first: name for name, first in acted.batches.items()}
-    end_us = script_end_us(result.trace, lines, acted.batches)
     return [
-        *_story(result, acted),
-        *_changes(result, acted, end_us, elr=elr),
+        *_changes(partition, end_us, elr=elr),
         *_logs(result, acted, names, epochs=epochs),
         *_clients(result, acted, names, end_us + PAUSE_US),
         *_verdicts(result, acted),
@@ -202,7 +274,7 @@ def compare(
 
 
 def epochs_used(result: RunResult, acted: RealRun) -> tuple[list[int], list[int]]:
-    """The leader epochs of both runs, of which the comparison shows ranks."""
+    """The leader epochs of a partition in both runs, of which the comparison shows ranks."""
     assert result.trace is not None
     lists = (kinds.ELECTED.name, kinds.ISR.name, kinds.LEAD.name)
     simulated = {step["leader_epoch"] for step in result.trace if step["step"] in lists}
@@ -219,15 +291,15 @@ def _came(at_us: int | None) -> str:
     return "no" if at_us is None else "yes"
 
 
-def _changes(result: RunResult, acted: RealRun, end_us: int, *, elr: bool) -> Iterator[ComparedItem]:
-    assert result.trace is not None
-    real = real_changes(acted.states, elr=elr)
-    simulated = simulated_changes(result, end_us + PAUSE_US, elr=elr)
+def _changes(partition: ComparedPartition, end_us: int, *, elr: bool) -> Iterator[ComparedItem]:
+    real = real_changes(partition.acted.states, elr=elr)
+    simulated = simulated_changes(partition.result, end_us + PAUSE_US, elr=elr, replicas=partition.replicas)
+    word = "state" if partition.name else "partition"
     free = orders_of_joining(simulated, real)
     for number, changes in enumerate(zip_longest(simulated, real)):
         one, other = ("-" if change is None else change.to_text() for change in changes)
         equal = True if number in free else None
-        yield ComparedItem(f"partition {number + 1}", one, other, equal=equal, why="order of joining")
+        yield ComparedItem(f"{word} {number + 1}", one, other, equal=equal, why="order of joining")
 
 
 def orders_of_joining(simulated: Sequence[DecidedChange], real: Sequence[DecidedChange]) -> set[int]:
@@ -277,13 +349,14 @@ def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[Par
     return ""
 
 
-def is_ahead(result: RunResult, acted: RealRun, end_us: int, *, elr: bool) -> bool:
-    """Whether the partition went through more states on brokers by the script's end than in the simulation, which goes
+def is_ahead(result: RunResult, acted: RealRun, end_us: int, *, elr: bool, replicas: Sequence[int] = ()) -> bool:
+    """Whether a partition went through more states on brokers by the script's end than in the simulation, which goes
     through the same ones afterwards.
     """
     real = real_changes(acted.states, elr=elr)
-    ever = simulated_changes(result, _EVER, elr=elr)
-    return len(real) > len(simulated_changes(result, end_us, elr=elr)) and real == ever[: len(real)]
+    ever = simulated_changes(result, _EVER, elr=elr, replicas=replicas)
+    by_end = simulated_changes(result, end_us, elr=elr, replicas=replicas)
+    return len(real) > len(by_end) and real == ever[: len(real)]
 
 
 def _joins(before: DecidedChange, after: DecidedChange) -> bool:
@@ -405,19 +478,19 @@ def simulated_reads(result: RunResult, end_us: int) -> list[tuple[int, int]]:
     return [
         (step["offset"] + place, step["record"] + place)
         for step in result.trace
-        if step["step"] == kinds.READ.name and step["consumer"] == _CONSUMER and step["t"] <= end_us
+        if step["step"] == kinds.READ.name and like_first(step["consumer"]) == CONSUMER and step["t"] <= end_us
         for place in range(step["last"] - step["offset"] + 1)
         if step["record"] < VALIDATION_IDS
     ]
 
 
-_CONSUMER: Final = 1002
 _EVER: Final = 1 << 62
 
 
 def _verdicts(result: RunResult, acted: RealRun) -> Iterator[ComparedItem]:
     """Verdicts based on what both consumers read, and those of each run by itself if they differ."""
-    simulated = {violation["kind"] for violation in result.violations} & set(JUDGED)
+    own = (entry for entry in result.violations if entry.get("partition", "") in ("", result.shown))
+    simulated = {violation["kind"] for violation in own} & set(JUDGED)
     reads = simulated_reads(result, _EVER)
     shown = [one for one in acted.shown_until_end if one[1] < VALIDATION_IDS]
     both = min(len(reads), len(shown))
@@ -462,7 +535,8 @@ def violations(acted: RealRun, shown: Iterable[tuple[int, int]]) -> set[str]:
             found.add("committed-loss")
     if acted.leader and _lost(shown, entries_of_files(acted.final[acted.leader])):
         found.add("exposed-loss")
-    if acted.leader and _left_by_resets(acted.steps, shown, entries_of_files(acted.final[acted.leader])):
+    steps = (step for step in acted.steps if "partition" not in step)
+    if acted.leader and _left_by_resets(steps, shown, entries_of_files(acted.final[acted.leader])):
         found.add("reset-skip")
     return found | (_of_sequences(acted, acted.final[acted.leader]) if acted.leader else set())
 

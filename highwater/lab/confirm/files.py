@@ -155,14 +155,14 @@ def _lines(path: Path) -> list[str]:
     return _bytes(path).decode(errors="replace").splitlines()
 
 
-def offset_in_checkpoint(path: Path, topic: str) -> int | None:
-    """The offset of a topic's partition 0 in a checkpoint file (``replication-offset-checkpoint``, ...).
+def offset_in_checkpoint(path: Path, topic: str, number: int = 0) -> int | None:
+    """The offset of a topic's partition in a checkpoint file (``replication-offset-checkpoint``, ...).
 
     The file holds a version, a count, and then lines ``topic partition offset``.
     """
     for line in _lines(path)[2:]:
         words = line.split()
-        if len(words) == 3 and words[:2] == [topic, "0"]:
+        if len(words) == 3 and words[:2] == [topic, str(number)]:
             return int(words[2])
     return None
 

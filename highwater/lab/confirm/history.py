@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from highwater.lab.confirm.partitions import KafkaPartition
     from sim.history.trace import Shown
 
 NOBODY: Final = -1
@@ -57,18 +58,38 @@ class PartitionSnapshot:
 class ControlPlaneHistory(ABC):
     """Reads the log from where the last poll ended.
 
+    Args:
+        partitions: those whose states are read.
+
     Attributes:
-        states: all states of the partition, in order.
         controller: the broker that is controller; 0 for none, or KRaft's.
-        topic_id: id of the topic, once it exists, in KRaft.
+        topic_ids: topic -> its id, once it exists, in KRaft.
     """
 
-    def __init__(self) -> None:
-        self.states: list[PartitionSnapshot] = []
+    def __init__(self, partitions: Sequence[KafkaPartition]) -> None:
+        self._partitions = {(partition.topic, partition.number): partition for partition in partitions}
+        self._states: dict[str, list[PartitionSnapshot]] = {partition.log: [] for partition in partitions}
+        self._first = partitions[0]
         self.controller = 0
-        self.topic_id: Any = None
+        self.topic_ids: dict[str, Any] = {}
         self._done: dict[Path, int] = {}
         """File -> how far it was read."""
+
+    @property
+    def states(self) -> list[PartitionSnapshot]:
+        """All states of the first partition, in order."""
+        return self.states_of(self._first)
+
+    def states_of(self, partition: KafkaPartition) -> list[PartitionSnapshot]:
+        """All states of a partition, in order."""
+        return self._states[partition.log]
+
+    def _changed_to(self, partition: KafkaPartition, state: PartitionSnapshot) -> list[Shown]:
+        """Add a state of a partition; return the steps by which a trace shows the change."""
+        states = self.states_of(partition)
+        before = states[-1] if states else None
+        states.append(state)
+        return [{**step, **partition.tag} for step in state.steps_from(before)]
 
     @abstractmethod
     def poll(self) -> list[Shown]:
@@ -79,15 +100,15 @@ class ControlPlaneHistory(ABC):
 
 
 class MetadataLogReads(ControlPlaneHistory):
-    """Reads of a topic's partition 0 in the metadata log of a controller, its folder ``__cluster_metadata-0``.
+    """Reads of partitions in the metadata log of a controller, its folder ``__cluster_metadata-0``.
 
     The release's jars contain the schemas of its records.
     """
 
-    def __init__(self, folder: Path, topic: str, jars: Sequence[Path]) -> None:
-        super().__init__()
+    def __init__(self, folder: Path, partitions: Sequence[KafkaPartition], jars: Sequence[Path]) -> None:
+        super().__init__(partitions)
         self._folder = folder
-        self._topic = topic
+        self._topics = {partition.topic for partition in partitions}
         self._schemas = _schemas(tuple(jars))
         self._epoch = -1
 
@@ -110,15 +131,14 @@ class MetadataLogReads(ControlPlaneHistory):
 
     def _applied(self, data: bytes) -> list[Shown]:
         name, fields = self._decoded(data)
-        if name == "TopicRecord" and fields["name"] == self._topic:
-            self.topic_id = fields["topic_id"]
-        elif name in ("PartitionRecord", "PartitionChangeRecord") and fields["topic_id"] == self.topic_id:
-            return self._partition(name, fields) if fields["partition_id"] == 0 else []
-        elif name == "ClearElrRecord" and fields["topic_name"] in ("", self._topic) and self.states:
-            before = self.states[-1]
-            if before.elr or before.last_known_elr:
-                self.states.append(replace(before, elr=(), last_known_elr=()))
-                return self.states[-1].steps_from(before)
+        if name == "TopicRecord" and fields["name"] in self._topics:
+            self.topic_ids[fields["name"]] = fields["topic_id"]
+        elif name in ("PartitionRecord", "PartitionChangeRecord"):
+            topic = next((topic for topic, its_id in self.topic_ids.items() if its_id == fields["topic_id"]), "")
+            partition = self._partitions.get((topic, fields["partition_id"]))
+            return [] if partition is None else self._partition(partition, name, fields)
+        elif name == "ClearElrRecord":
+            return self._without_elr(fields["topic_name"])
         elif name == "RegisterBrokerRecord":
             return [{"step": kinds.REGISTERED.name, "broker": fields["broker_id"]}]
         elif name in ("UnfenceBrokerRecord", "FenceBrokerRecord"):
@@ -127,9 +147,18 @@ class MetadataLogReads(ControlPlaneHistory):
             return [_fencing(fields["broker_id"], fenced=fields["fenced"] > 0)]
         return []
 
-    def _partition(self, name: str, fields: dict[str, Any]) -> list[Shown]:
-        before = self.states[-1] if self.states else None
-        old = before or PartitionSnapshot()
+    def _without_elr(self, topic: str) -> list[Shown]:
+        """Clear the ELRs of a topic, or of all topics if it is empty."""
+        steps = []
+        for partition in self._partitions.values():
+            before = self.states_of(partition)[-1:]
+            if topic in ("", partition.topic) and before and (before[0].elr or before[0].last_known_elr):
+                steps += self._changed_to(partition, replace(before[0], elr=(), last_known_elr=()))
+        return steps
+
+    def _partition(self, partition: KafkaPartition, name: str, fields: dict[str, Any]) -> list[Shown]:
+        states = self.states_of(partition)
+        old = states[-1] if states else PartitionSnapshot()
         names = {"isr": "isr", "elr": "eligible_leader_replicas", "last_known_elr": "last_known_elr"}
         given = {key: fields.get(field) for key, field in names.items()}
         changed: dict[str, Any] = {key: tuple(sorted(value)) for key, value in given.items() if value is not None}
@@ -140,9 +169,7 @@ class MetadataLogReads(ControlPlaneHistory):
             changed |= {"leader": leader, "leader_epoch": old.leader_epoch + 1}
         if fields.get("replicas") is not None:
             changed["replicas"] = tuple(fields["replicas"])
-        new = replace(old, **changed)
-        self.states.append(new)
-        return new.steps_from(before)
+        return self._changed_to(partition, replace(old, **changed))
 
     def _decoded(self, data: bytes) -> tuple[str, dict[str, Any]]:
         _, at = varint(data, 0)  # Version of the frame.
@@ -217,19 +244,21 @@ _FILE_HEADER: Final = 16
 
 
 class ZooKeeperHistory(ControlPlaneHistory):
-    """Reads of a topic's partition 0 in the transaction log of a ZooKeeper, its folder ``version-2``.
+    """Reads of partitions in the transaction log of a ZooKeeper, its folder ``version-2``.
 
     A file holds a header of 16 bytes, then each transaction as checksum (8 bytes), length (4), header (session, cxid,
     zxid, time, kind) and body, and a byte ``B``; zeros fill it up (FileTxnLog).
     """
 
-    def __init__(self, folder: Path, topic: str) -> None:
-        super().__init__()
+    def __init__(self, folder: Path, partitions: Sequence[KafkaPartition]) -> None:
+        super().__init__(partitions)
         self._folder = folder
-        self._state = f"/brokers/topics/{topic}/partitions/0/state"
-        self._topic = f"/brokers/topics/{topic}"
+        self._at = {
+            f"/brokers/topics/{topic}/partitions/{number}/state": partition
+            for (topic, number), partition in self._partitions.items()
+        }
         self._sessions: dict[int, set[str]] = {}
-        self._replicas: tuple[int, ...] = ()
+        self._replicas: dict[str, tuple[int, ...]] = {}
 
     def poll(self) -> list[Shown]:
         steps: list[Shown] = []
@@ -287,15 +316,16 @@ class ZooKeeperHistory(ControlPlaneHistory):
         return self._changed(path, data)
 
     def _changed(self, path: str, data: bytes) -> list[Shown]:
-        if path == self._topic:
-            self._replicas = tuple(json.loads(data)["partitions"]["0"])
-        if path != self._state:
+        for (topic, number), partition in self._partitions.items():
+            if path == f"/brokers/topics/{topic}":
+                self._replicas[partition.name] = tuple(json.loads(data)["partitions"][str(number)])
+        changed = self._at.get(path)
+        if changed is None:
             return []
         told = json.loads(data)
-        before = self.states[-1] if self.states else None
-        isr = tuple(sorted(told["isr"]))
-        self.states.append(PartitionSnapshot(told["leader"], told["leader_epoch"], isr, replicas=self._replicas))
-        return self.states[-1].steps_from(before)
+        isr, replicas = tuple(sorted(told["isr"])), self._replicas.get(changed.name, ())
+        state = PartitionSnapshot(told["leader"], told["leader_epoch"], isr, replicas=replicas)
+        return self._changed_to(changed, state)
 
     def _deleted(self, path: str) -> list[Shown]:
         for paths in self._sessions.values():

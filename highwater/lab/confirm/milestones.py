@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from highwater.lab.confirm.comparison import DecidedChange, simulated_changes, times_us
+from highwater.lab.confirm.comparison import DecidedChange, FurtherResult, simulated_changes, times_us, trace_of_all
 from highwater.lab.confirm.files import Disk
 from highwater.lab.confirm.observer import SEEN
 from sim.history.steps import ACK, SHUTDOWN, TRUNCATE
@@ -17,6 +17,7 @@ from sim.history.steps import ACK, SHUTDOWN, TRUNCATE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from highwater.lab.confirm.partitions import KafkaPartition
     from scenarios.format.scenario import ScriptLine, StoryLine
     from scenarios.single.result import RunResult
     from sim.history.trace import Shown
@@ -29,9 +30,10 @@ FAULTS: Final = (*ENDING, "disk-replaced", "controlled-restart", "cut", "pause",
 
 
 class Disks:
-    """Records the disks of a simulated cluster after each step."""
+    """Records the disks of a simulated cluster after each step: what they hold of a partition, by default the first."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self._name = name
         self._times: list[int] = []
         self._disks: list[dict[int, Disk]] = []
         # Until a process has loaded its log, the simulated disk still holds what a power loss destroys.
@@ -39,16 +41,16 @@ class Disks:
 
     def watch(self, cluster: Cluster, name: str) -> Callable[[Shown], None]:
         """Follow a run (`scenarios.single.run.Watch`)."""
-        if name != cluster.name:
+        if name != (self._name or cluster.name):
             return lambda _: None
 
         def see(step: Shown) -> None:
             found, loaded = {}, set()
-            for broker, storage in cluster.machines.storages.items():
-                process = cluster.running.get(broker)
-                if process is not None and process.partition is not None:
+            for broker in cluster.settings:
+                storage, replica = cluster.files(broker, name), cluster.replica(broker, name)
+                if replica is not None:
                     loaded.add(broker)
-                    storage.hw_file.catch_up(process.partition.hw, cluster.kernel.now_us)
+                    storage.hw_file.catch_up(replica.hw, cluster.kernel.now_us)
                 leo = storage.log.leo
                 found[broker] = Disk(leo, min(leo, storage.hw_file.content or 0))
             self._times.append(step["t"])
@@ -83,13 +85,14 @@ class Milestone:
     Attributes:
         changes: states of the partition before the line.
         told: number of expected steps that had occurred, among those observable on real brokers.
-        acked: first records of the batches that had been acknowledged.
+        acked: first records of the batches that had been acknowledged, of all partitions.
         disks: least contents of the running brokers' disks before it, with the HW files that their next end finds.
         left: all disks right after it.
         ended: brokers that it ended.
         to_hw: ended brokers whose next truncation goes to the offset in their HW file.
         over: of a line that stalls a disk for a while: the number of states of the partition at the end of that, and
             how long in microseconds the last of them had lasted by then.
+        further: that of each further partition, by name, of which states, disks and what follows from them are told.
     """
 
     changes: Sequence[DecidedChange] = ()
@@ -100,6 +103,11 @@ class Milestone:
     to_hw: Sequence[int] = ()
     over: tuple[int, int] = (0, 0)
     acked: frozenset[int] = frozenset()
+    further: Mapping[str, Milestone] = field(default_factory=dict)
+
+    def of(self, partition: KafkaPartition) -> Milestone:
+        """That of a partition."""
+        return self.further.get(partition.name, Milestone()) if partition.place else self
 
 
 def milestones(
@@ -110,8 +118,35 @@ def milestones(
     disks: Disks,
     *,
     elr: bool,
+    further: Mapping[str, tuple[FurtherResult, Disks]] | None = None,
 ) -> list[Milestone]:
-    """Compute a milestone for each script line from a traced run and the disks that were recorded during it.
+    """Compute a milestone for each script line from a traced run and the disks that were recorded during it; `further`
+    has those of further partitions.
+    """
+    parts = further or {}
+    trace = trace_of_all(result, {name: part for name, (part, _) in parts.items()})
+    found = _of_partition(result, trace, script, story, batches, disks, elr=elr)
+    for name, (part, its_disks) in parts.items():
+        own = _of_partition(part.result, trace, script, story, batches, its_disks, elr=elr, replicas=part.replicas)
+        found = [
+            replace(milestone, further={**milestone.further, name: of_it})
+            for milestone, of_it in zip(found, own, strict=True)
+        ]
+    return found
+
+
+def _of_partition(
+    result: RunResult,
+    trace: Sequence[Shown],
+    script: Sequence[ScriptLine],
+    story: Sequence[StoryLine],
+    batches: Mapping[str, int],
+    disks: Disks,
+    *,
+    elr: bool,
+    replicas: Sequence[int] = (),
+) -> list[Milestone]:
+    """The milestones of a partition; `trace` is that of all.
 
     A simulated process ends as soon as it may, a JVM a second later. If its end is the next expected step, the lines
     after the shutdown request wait for it, too.
@@ -122,11 +157,11 @@ def milestones(
         for told, line in zip(result.story, story, strict=True)
         if told["met_at_us"] is not None and line.pattern.step in SEEN
     ]
-    acks = [(step["record"], step["t"]) for step in result.trace if step["step"] == ACK.name]
+    acks = [(step["record"], step["t"]) for step in trace if step["step"] == ACK.name]
     stopping: set[int] = set()
     ends: dict[int, int] = {}
     found = []
-    for line, at_us in zip(script, times_us(result.trace, script, batches), strict=True):
+    for line, at_us in zip(script, times_us(trace, script, batches), strict=True):
         told = sum(met_us < at_us for met_us, _ in came)
         # Steps of the same instant that precede the line.
         own = (
@@ -138,7 +173,7 @@ def milestones(
         following = came[told][1] if told < len(came) else None
         if following is not None and following.step == SHUTDOWN.name and following.broker in stopping:
             told += 1
-        changes = simulated_changes(result, at_us - 1, elr=elr)
+        changes = simulated_changes(result, at_us - 1, elr=elr, replicas=replicas)
         ended = _brokers(line) if line.do in ENDING else ()
         # Earlier lines may have ended other brokers at the same instant.
         just_ended = {broker for broker, ended_us in ends.items() if ended_us == at_us}

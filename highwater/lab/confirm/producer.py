@@ -1,4 +1,4 @@
-"""A producer of the first partition: it sends batches to real brokers, waits and retries as Kafka's does.
+"""A producer of a partition: it sends batches to real brokers, waits and retries as Kafka's does.
 
 The simulated `Sender` decides which batch is sent next, which are sent again and in which order, and which fail; so a
 batch waits behind those before it as long as there is no leader. What is here takes the place of the network.
@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm import files, wire
-from highwater.lab.confirm.cluster import TOPIC
+from highwater.lab.confirm.partitions import FIRST, KafkaPartition
 from sim.config import integer
 from sim.history.steps import ACK, REFUSED
 from sim.protocol.batch import NO_SEQUENCE
@@ -65,7 +65,6 @@ class Send:
         by: broker that acknowledged it.
         failed: whether the application got an error for it.
         sequence: its sequence number, from an idempotent producer.
-        partition: its partition; "" for the first.
     """
 
     name: str
@@ -76,7 +75,6 @@ class Send:
     by: int = 0
     failed: bool = False
     sequence: Sequence = NO_SEQUENCE
-    partition: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -141,9 +139,17 @@ class _Hold:
 class KafkaProducer:
     """See the module. `rules` say how an idempotent producer reacts to responses."""
 
-    def __init__(self, cluster: KafkaCluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
+    def __init__(
+        self,
+        cluster: KafkaCluster,
+        observer: Observer,
+        config: Mapping[str, Value],
+        rules: Rules,
+        partition: KafkaPartition = FIRST,
+    ) -> None:
         self._cluster = cluster
         self._observer = observer
+        self._partition = partition
         self._config = config
         self._decide = Decisions(rules)
         self._old = cluster.release.number < (1,)
@@ -264,7 +270,7 @@ class KafkaProducer:
             self._give_up(oldest.broker, "no answer")
         if now_s >= self._refresh_s:
             if any(node.alive and not node.paused for node in self._cluster.brokers.values()):
-                self._told_leader = self._cluster.leader
+                self._told_leader = self._cluster.leader_of(self._partition)
             self._leader = self._told_leader  # Where no broker answers, the one that it was told before.
             age_s = self._cluster.paced_ms(integer(self._config, "metadata.max.age.ms")) / 1000
             self._refresh_s = now_s + (max(age_s, RETRY_S) if self._leader else RETRY_S)
@@ -370,7 +376,7 @@ class KafkaProducer:
                 send = self._named[batch.first_id]
                 send.offset, send.by = offset, request.broker
                 fields = {"record": send.first_id, "count": send.count, "offset": offset}
-                self._observer.add_step(ACK.name, **fields, acks=send.acks)
+                self._observer.add_step(ACK.name, **fields, acks=send.acks, **self._partition.tag)
             return
         self._refused(request, f"error {told.error_code}")
         error = _SEQUENCE_ERRORS.get(told.error_code, f"error {told.error_code}")
@@ -378,7 +384,8 @@ class KafkaProducer:
         self._refresh_later()
 
     def _refused(self, request: InFlight, problem: str) -> None:
-        self._observer.add_step(REFUSED.name, record=request.batch.first_id, by=request.broker, problem=problem)
+        fields = {"record": request.batch.first_id, "by": request.broker, "problem": problem}
+        self._observer.add_step(REFUSED.name, **fields, **self._partition.tag)
 
     def _connection_lost(self, connection: ProducerConnection) -> None:
         """A connection broke. That of a machine without power does not: its silence is noticed by timeout."""
@@ -422,8 +429,8 @@ class KafkaProducer:
             raise OSError(f"error {told.error_code}")
         return int(told.producer_id)
 
-    def request(self, send: Send, name: str = TOPIC, number: int = 0) -> Any:
-        """The request that produces a batch to a partition of a topic."""
+    def request(self, send: Send) -> Any:
+        """The request that produces a batch to the partition."""
         from kafka.protocol.producer import ProduceRequest as KafkaProduceRequest
         from kafka.record import MemoryRecordsBuilder
 
@@ -445,11 +452,11 @@ class KafkaProducer:
             )
         builder.close()
         topic = KafkaProduceRequest.TopicProduceData
-        partition = topic.PartitionProduceData(index=number, records=bytes(builder.buffer()))
+        partition = topic.PartitionProduceData(index=self._partition.number, records=bytes(builder.buffer()))
         return KafkaProduceRequest(
             version=2 if self._old else 3 if send.sequence == NO_SEQUENCE else 5,
             transactional_id=None,
             acks=send.acks,
             timeout_ms=int(self.timeout_s * 1000),
-            topic_data=[topic(name=name, partition_data=[partition])],
+            topic_data=[topic(name=self._partition.topic, partition_data=[partition])],
         )

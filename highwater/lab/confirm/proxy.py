@@ -14,14 +14,14 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm import metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine, Iterable
+    from collections.abc import Awaitable, Coroutine, Iterable, Iterator
 
 CONTROL: Final = 0
 FETCH: Final = 1
@@ -49,6 +49,8 @@ LINGER_S: Final = 60.0
 _ZOOKEEPER_PING: Final = struct.pack(">ii", -2, 11)
 _ZOOKEEPER_CLOSE: Final = struct.pack(">i", -11)
 
+Observed = Mapping[tuple[Any, int], dict[str, str]]
+"""See `Proxies.observed`."""
 OnMessage = Callable[[str, int, int, dict[str, Any]], None]
 """Called with each message: its kind, source, target and contents."""
 Due = tuple["ProxyLink | None", float, "int | None", Callable[[], None] | None]
@@ -133,7 +135,7 @@ class Proxies:
         looks: number of polls begun by the observer; None if there is no observer.
         lags: broker -> its metadata lag.
         stalled: brokers whose disks stall: fetch responses with records arrive, but are not acted on.
-        topic_id: id of the topic whose partition 0 is observed; None if no broker fetches another partition.
+        observed: topic, or its id, and number of a partition -> the tag of its steps; empty if brokers fetch only one.
     """
 
     def __init__(self, on_message: OnMessage, beat_s: float) -> None:
@@ -144,7 +146,7 @@ class Proxies:
         self.looks: int | None = None
         self.lags: dict[int, ProxyDelay] = {}
         self.stalled: frozenset[int] = frozenset()
-        self.topic_id: Any = None
+        self.observed: Observed = {}
         self._links: dict[tuple[int, int], ProxyLink] = {}
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
@@ -462,58 +464,67 @@ class _Connection:
     def _tell_request(self, source: int, request: ProxiedRequest) -> None:
         if self._target == CONTROL or request.key != FETCH:
             return
-        offset = _fetch_offset(request, self._proxies.topic_id)
+        offsets = list(_fetch_offsets(request, self._proxies.observed))
         request.looks = self._proxies.looks
-        self._proxies.on_message("fetch", source, self._target, {} if offset is None else {"offset": offset})
+        for tag, offset in offsets:
+            self._proxies.on_message("fetch", source, self._target, {"offset": offset, **tag})
+        if not offsets:
+            self._proxies.on_message("fetch", source, self._target, {})
 
     def _tell_answer(self, request: ProxiedRequest | None, frame: bytes) -> None:
         if request is None or self._target == CONTROL or self._source is None:
             return
-        if request.key == EPOCH_END and _is_answered(request, frame):
-            self._proxies.on_message("epoch-end", self._source, self._target, {})
+        if request.key == EPOCH_END:
+            for tag in _answered(request, frame, self._proxies.observed):
+                self._proxies.on_message("epoch-end", self._source, self._target, tag)
         if request.key != FETCH:
             return
-        hw = _high_watermark(request, frame, self._proxies.topic_id)
-        if hw is not None:
-            self._proxies.on_message("fetched", self._source, self._target, {"hw": hw})
+        for tag, hw in _high_watermarks(request, frame, self._proxies.observed):
+            self._proxies.on_message("fetched", self._source, self._target, {"hw": hw, **tag})
 
 
-def _is_observed(topic: Any, number: int, topic_id: Any) -> bool:
-    """Whether a partition of a request or response is the observed one."""
-    return topic_id is None or (topic.topic_id == topic_id and number == 0)
+def _of_partitions(topics: Iterable[Any], number: str, observed: Observed) -> Iterator[tuple[dict[str, str], Any]]:
+    """The observed partitions in a request or response, with their tags; `number` is the field with their number."""
+    for topic in topics:
+        for partition in topic.partitions:
+            names = [getattr(topic, field, None) for field in ("topic_id", "topic", "name")]
+            places = [(name, getattr(partition, number)) for name in names if name]
+            tag = next((observed[place] for place in places if place in observed), None)
+            if not observed:
+                yield {}, partition
+                return
+            if tag is not None:
+                yield tag, partition
 
 
-def _fetch_offset(request: ProxiedRequest, topic_id: Any = None) -> int | None:
-    """Fetch offset of a follower's request in the observed partition; None if it is unchanged."""
+def _fetch_offsets(request: ProxiedRequest, observed: Observed) -> Iterator[tuple[dict[str, str], int]]:
+    """Fetch offsets in a follower's request, without those that are unchanged."""
     from kafka.protocol.consumer import FetchRequest
 
     body = request.body[1:] if request.version >= 12 else request.body
     with contextlib.suppress(Exception):
         decoded = FetchRequest.decode(body, version=request.version)
-        for topic in decoded.topics:
-            for partition in topic.partitions:
-                if _is_observed(topic, partition.partition, topic_id):
-                    return int(partition.fetch_offset)
-    return None
+        for tag, partition in _of_partitions(decoded.topics, "partition", observed):
+            yield tag, int(partition.fetch_offset)
 
 
-def _is_answered(request: ProxiedRequest, frame: bytes) -> bool:
-    """Whether a request for an epoch's end offset got a response, whatever its contents."""
+def _answered(request: ProxiedRequest, frame: bytes, observed: Observed) -> Iterator[dict[str, str]]:
+    """The partitions for which a request for an epoch's end offset got a response, whatever its contents."""
     from kafka.protocol.consumer import OffsetForLeaderEpochResponse
 
     with contextlib.suppress(Exception):
         decoded = OffsetForLeaderEpochResponse.decode(frame, version=request.version, header=True)
-        return any(partition.error_code == 0 for topic in decoded.topics for partition in topic.partitions)
-    return False
+        for tag, partition in _of_partitions(decoded.topics, "partition", observed):
+            if partition.error_code == 0:
+                yield tag
 
 
-def _high_watermark(request: ProxiedRequest, frame: bytes, topic_id: Any = None) -> int | None:
+def _high_watermarks(request: ProxiedRequest, frame: bytes, observed: Observed) -> Iterator[tuple[dict[str, str], int]]:
+    """The high watermarks in a response to a follower's fetch."""
     from kafka.protocol.consumer import FetchResponse
 
     with contextlib.suppress(Exception):
         decoded = FetchResponse.decode(frame, version=request.version, header=True)
-        for topic in decoded.responses:
-            for partition in topic.partitions:
-                if partition.error_code == 0 and _is_observed(topic, partition.partition_index, topic_id):
-                    return int(partition.high_watermark)
-    return None
+        for tag, partition in _of_partitions(decoded.responses, "partition_index", observed):
+            if partition.error_code == 0:
+                yield tag, int(partition.high_watermark)

@@ -31,10 +31,10 @@ class ReplicaFiles:
 
 @dataclass(slots=True)
 class RealRun:
-    """What happened on real brokers.
+    """What happened on real brokers: to the first partition, and to all else.
 
     Attributes:
-        steps: steps, in the form of a trace.
+        steps: steps of all partitions, in the form of a trace.
         met: for each expected step, whether it is observable, and when it occurred.
         states: states of the partition until the script ended; `after_script` are the brokers' disks at that time.
         final: the brokers' disks after everything was healed.
@@ -44,6 +44,7 @@ class RealRun:
         batches: batch name -> first record.
         unlike: faults that found disks in another state than in the simulation, because of write times.
         held_s: for each performed line, how long the script's clock stood still before it since the line before.
+        further: what happened to each further partition, by its name, which steps, batches and so on are about.
     """
 
     steps: list[Shown] = field(default_factory=list)
@@ -60,3 +61,10 @@ class RealRun:
     seconds: dict[str, float] = field(default_factory=dict)
     unlike: list[str] = field(default_factory=list)
     held_s: list[float] = field(default_factory=list)
+    further: dict[str, RealRun] = field(default_factory=dict)
+
+    @property
+    def all_batches(self) -> dict[str, int]:
+        """Batch name -> first record, of all partitions."""
+        of_others = [partition.batches.items() for partition in self.further.values()]
+        return dict(sum(map(list, of_others), list(self.batches.items())))

@@ -23,8 +23,8 @@ from sim.errors import InputError, UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from highwater.lab.confirm.comparison import ComparedItem
-    from highwater.lab.confirm.milestones import Disks
+    from highwater.lab.confirm.comparison import ComparedItem, ComparedPartition, FurtherResult
+    from highwater.lab.confirm.milestones import Disks, Milestone
     from highwater.lab.confirm.real_run import RealRun
     from highwater.lab.confirm.release import InstalledRelease
     from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
@@ -107,9 +107,8 @@ class ConfirmRequest:
             InputError: the release cannot perform the scenario, or its simulation fails.
             UnavailableError: a library, Java or the release is missing.
         """
-        from highwater.lab.confirm import actions, class_archive, milestones, release
+        from highwater.lab.confirm import actions, class_archive, milestones, release, simulation
         from scenarios.format import selection
-        from scenarios.single.run import run
         from scenarios.single.script import RulesInForce
 
         scenario = selection.scenario(self.scenario, checked_settings(self.settings))
@@ -130,12 +129,18 @@ class ConfirmRequest:
         story = [line for line in scenario.story if force.fit(line.rules, line.pattern.broker)]
         if hidden := actions.unseen(story):
             note(f"steps that cannot be seen on real brokers: {', '.join(hidden)}")
-        disks = milestones.Disks()
-        result = run(scenario, mode, 0, values, trace=True, watch=disks.watch)
+        disks = {part.name: milestones.Disks(part.name) for part in simulation.partitions_in(scenario)}
+
+        def watch(cluster: Cluster, name: str) -> Callable[[Shown], None]:
+            return disks[name if len(disks) > 1 else next(iter(disks))].watch(cluster, name)
+
+        result, further = simulation.simulate(scenario, mode, 0, values, watch)
         if result.row["verdict"] == "error":
             raise InputError(f"{scenario.name}, mode {mode.name}: {result.row['error']}")
         class_archive.make_archive(found, self.pace, note)
-        return Confirmation(self, scenario, found, mode, values, force, lines, story, result, disks, note)
+        first, *others = disks.values()
+        parts = {name: (part, its_disks) for (name, part), its_disks in zip(further.items(), others, strict=True)}
+        return Confirmation(self, scenario, found, mode, values, force, lines, story, result, first, note, parts)
 
 
 def check_keep(keep: Path | None) -> None:
@@ -172,7 +177,8 @@ def _mode(scenario: Scenario, found: InstalledRelease, name: str | None, note: C
 class Confirmation:
     """A prepared request: the release, and the simulation with its mode, changed rules, rules in force, and disks.
 
-    `lines` and `story` are the script lines and expected steps that apply under these rules.
+    `lines` and `story` are the script lines and expected steps that apply under these rules. `further` has the
+    simulation and the disks of each further partition.
     """
 
     request: ConfirmRequest
@@ -186,6 +192,11 @@ class Confirmation:
     result: RunResult
     disks: Disks
     note: Callable[[str], None]
+    further: Mapping[str, tuple[FurtherResult, Disks]] = field(default_factory=dict)
+
+    @property
+    def _further(self) -> dict[str, FurtherResult]:
+        return {name: result for name, (result, _) in self.further.items()}
 
     def run(self, number: int) -> dict[str, Any]:
         """Make attempts until one decides, each on a new cluster; return the last, with the outcomes of earlier ones.
@@ -214,28 +225,26 @@ class Confirmation:
         """Make one real run, and compare it with the simulation."""
         from highwater.lab.confirm import actions, comparison, milestones, script_runner
         from highwater.lab.confirm.processes import JavaProcesses
-        from scenarios.single.execution import PAUSE_US
 
         begin_s = time.monotonic()
         result, lines, batches = self.result, self.lines, _batches(self.lines)
         elr, epochs = self.force.mode.elr == "on", not self.found.truncates_to_hw
-        assert result.trace is not None
-        reached = milestones.milestones(result, lines, self.story, batches, self.disks, elr=elr)
-        end_us = comparison.script_end_us(result.trace, lines, batches)
-        end = milestones.Milestone(comparison.simulated_changes(result, end_us + PAUSE_US, elr=elr))
+        reached = milestones.milestones(result, lines, self.story, batches, self.disks, elr=elr, further=self.further)
+        end = self._end(batches, elr=elr)
         failed, rows, seconds = "", [], {}
-        used: tuple[list[int], list[int]] = ([], [])
+        used: dict[str, tuple[list[int], list[int]]] = {"": ([], [])}
         with closing(JavaProcesses(keep)) as processes:
             actor = script_runner.Actor(
                 self.scenario, self.force, self.found, processes, self.request.limit, self.note, pace, actions.ACTIONS
             )
             try:
                 acted = actor.act(reached, end)
-                rows = comparison.compare(result, acted, lines, elr=elr, epochs=epochs)
-                used = comparison.epochs_used(result, acted)
+                rows = comparison.compare(result, acted, lines, elr=elr, epochs=epochs, further=self._further)
+                parts = comparison.partitions_of(result, acted, self._further)
+                used = {part.name: comparison.epochs_used(part.result, part.acted) for part in parts}
                 seconds = acted.seconds
                 if not all(row.agrees for row in rows):
-                    shrunk = comparison.early_exit_from_isr(end.changes, acted.states)
+                    shrunk = self._shrunk(rows, acted, end)
                     timing = self._timing(rows, acted, pace, elr=elr, epochs=epochs)
                     failed = "; ".join(filter(None, [*acted.unlike, shrunk, timing]))
             except script_runner.NotBroughtError as error:
@@ -251,8 +260,40 @@ class Confirmation:
             "failed": failed,
             "seconds": {name: round(one, 1) for name, one in took.items()},
             "rows": [row.as_json() for row in rows],
-            "leader_epochs": dict(zip(("simulated", "real"), used, strict=True)),
+            **_epochs(used),
         }
+
+    def _end(self, batches: Mapping[str, int], *, elr: bool) -> Milestone:
+        """The simulation's progress at the script's end."""
+        from highwater.lab.confirm.comparison import script_end_us, simulated_changes, trace_of_all
+        from highwater.lab.confirm.milestones import Milestone
+        from scenarios.single.execution import PAUSE_US
+
+        end_us = script_end_us(trace_of_all(self.result, self._further), self.lines, batches) + PAUSE_US
+        further = {
+            name: Milestone(simulated_changes(part.result, end_us, elr=elr, replicas=part.replicas))
+            for name, part in self._further.items()
+        }
+        return Milestone(simulated_changes(self.result, end_us, elr=elr), further=further)
+
+    def _differing(self, rows: Sequence[ComparedItem], acted: RealRun) -> list[ComparedPartition]:
+        """The partitions whose rows differ; if only others do, all of them."""
+        from highwater.lab.confirm.comparison import partitions_of
+
+        parts = partitions_of(self.result, acted, self._further)
+        wrong = [row.what for row in rows if not row.agrees]
+        return [part for part in parts if any(what.startswith(part.prefix) for what in wrong)] or parts
+
+    def _shrunk(self, rows: Sequence[ComparedItem], acted: RealRun, end: Milestone) -> str:
+        """Where the ISR shrank early, if it did in each partition that differs; empty otherwise."""
+        from highwater.lab.confirm.comparison import early_exit_from_isr
+
+        found = []
+        for part in self._differing(rows, acted):
+            of_it = end.further.get(part.name, end)
+            exit_text = early_exit_from_isr(of_it.changes, part.acted.states)
+            found.append(exit_text and f"{part.prefix}{exit_text}")
+        return "; ".join(found) if all(found) else ""
 
     def _timing(self, rows: Sequence[ComparedItem], acted: RealRun, pace: int, *, elr: bool, epochs: bool) -> str:
         """Why timing explains how the brokers differ, if it does: with other latencies, or with the durations that the
@@ -262,15 +303,19 @@ class Confirmation:
         from highwater.lab.confirm import comparison
         from scenarios.single.execution import PAUSE_US
 
-        end_us = comparison.script_end_us(self.result.trace or (), self.lines, acted.batches) + PAUSE_US
-        if comparison.is_ahead(self.result, acted, end_us, elr=elr):
+        steps = comparison.trace_of_all(self.result, self._further)
+        end_us = comparison.script_end_us(steps, self.lines, acted.all_batches) + PAUSE_US
+        if all(
+            comparison.is_ahead(part.result, part.acted, end_us, elr=elr, replicas=part.replicas)
+            for part in self._differing(rows, acted)
+        ):
             return (
                 "by the script's end the brokers had come further than the simulation, which does the same afterwards"
             )
         seen = {row.what: {row.simulated} for row in rows}
         late = as_late(self.lines, [int(1_000_000 * pace * one) for one in acted.held_s])
-        for what, lines, result in self._variants(pace, late):
-            others = comparison.compare(result, acted, lines, elr=elr, epochs=epochs)
+        for what, lines, (result, further) in self._variants(pace, late):
+            others = comparison.compare(result, acted, lines, elr=elr, epochs=epochs, further=further)
             if all(row.agrees for row in others):
                 return f"{what}, the simulation does what the brokers did"
             for row in others:
@@ -281,15 +326,17 @@ class Confirmation:
             return f"timing decides in the simulation, too: {', '.join(differing)}"
         return ""
 
-    def _variants(self, pace: int, late: list[ScriptLine]) -> Iterator[tuple[str, list[ScriptLine], RunResult]]:
+    def _variants(
+        self, pace: int, late: list[ScriptLine]
+    ) -> Iterator[tuple[str, list[ScriptLine], tuple[RunResult, dict[str, FurtherResult]]]]:
         """The simulation with other timing, also with its lines when brokers performed them, and these lines.
 
         Sessions, lag and the like go on while the script's clock stands still, so they end earlier by that clock.
         """
         from highwater.lab.confirm.cluster import BEAT_S, longer_ms
         from highwater.lab.confirm.producer import REQUEST_S
+        from highwater.lab.confirm.simulation import simulate
         from scenarios.format import selection
-        from scenarios.single.run import run
         from sim.config import integer, resolve
 
         config = resolve({}, self.scenario.config)
@@ -298,8 +345,8 @@ class Confirmation:
         if integer(config, "request.timeout.ms") < timeout_ms <= integer(config, "delivery.timeout.ms"):
             longer["request.timeout.ms"] = timeout_ms
 
-        def slow(cluster: Cluster, name: str) -> Callable[[Shown], None]:
-            for source, target in permutations(cluster.settings, 2) if name == cluster.name else ():
+        def slow(cluster: Cluster, _: str) -> Callable[[Shown], None]:
+            for source, target in permutations(cluster.settings, 2):
                 cluster.network.add_latency(source, target, int(500_000 * BEAT_S * pace))
             return lambda _: None
 
@@ -319,9 +366,16 @@ class Confirmation:
                 except InputError:
                     continue
                 changed = scenario.with_settings(settings)
-                result = run(changed, self.mode, seed, self.values, trace=True, watch=watch)
-                if result.row["verdict"] != "error":
-                    yield what + suffix, lines, result
+                found = simulate(changed, self.mode, seed, self.values, watch)
+                if found[0].row["verdict"] != "error":
+                    yield what + suffix, lines, found
+
+
+def _epochs(used: Mapping[str, tuple[list[int], list[int]]]) -> dict[str, Any]:
+    """The leader epochs of both runs as plain data: of the first partition, and of each if there are several."""
+    told = {name: dict(zip(("simulated", "real"), of_both, strict=True)) for name, of_both in used.items()}
+    several = {"leader_epochs_of": told} if len(told) > 1 else {}
+    return {"leader_epochs": next(iter(told.values())), **several}
 
 
 def as_late(lines: Sequence[ScriptLine], held_us: Sequence[int]) -> list[ScriptLine]:

@@ -14,25 +14,28 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.lab.confirm import files, wire
 from highwater.lab.confirm.class_archive import archive_of
 from highwater.lab.confirm.clients import KafkaAdminClient, KafkaClients
-from highwater.lab.confirm.cluster import TOPIC, KafkaCluster
+from highwater.lab.confirm.cluster import KafkaCluster
 from highwater.lab.confirm.comparison import departs, real_changes
-from highwater.lab.confirm.further_partitions import FurtherPartitions
 from highwater.lab.confirm.milestones import FAULTS, next_truncation
 from highwater.lab.confirm.observer import SEEN, Observer
+from highwater.lab.confirm.partitions import TOPIC, partitions_of
 from highwater.lab.confirm.processes import last_lines
 from highwater.lab.confirm.producer import Send
 from highwater.lab.confirm.real_run import RealRun, ReplicaFiles
+from highwater.lab.confirm.topics import create_topics
 from scenarios.format.scenario import Pattern
+from scenarios.single.execution import broker_count
 from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, StoryMatcher, describe, matches
 from sim.config import integer, resolve
 from sim.history import steps as kinds
 from sim.history.records import VALIDATION_IDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from highwater.lab.confirm.cluster import KafkaNode
     from highwater.lab.confirm.milestones import Milestone
+    from highwater.lab.confirm.partitions import KafkaPartition
     from highwater.lab.confirm.processes import JavaProcesses
     from highwater.lab.confirm.release import InstalledRelease
     from scenarios.format.scenario import Scenario
@@ -95,9 +98,8 @@ class Actor:
         # A new controller first checks for preferred leaders after 5 s, at any pace.
         untimely = {"auto.leader.rebalance.enable": False}
         self.config = resolve(untimely, scenario.config)
-        replicas = integer(self.config, "default.replication.factor")
-        self._replicas = list(range(1, replicas + 1))
-        brokers = min(scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
+        brokers = broker_count(scenario, self.config)
+        partitions = partitions_of(scenario.topics, self.config, range(1, brokers + 1))
         own = {
             broker: resolve(untimely, scenario.config, keys)
             for broker, keys in scenario.broker_config.items()
@@ -122,7 +124,7 @@ class Actor:
         self._looked_s = time.monotonic()
         self._behind = self._otherwise = self._healing = False
         self.acted = RealRun()
-        self._other_hws: list[tuple[int, int, int, str]] = []
+        self._other_hws: list[tuple[KafkaPartition, int, int, int, str]] = []
         archive = archive_of(release)
         self.cluster: KafkaCluster = KafkaCluster(
             release,
@@ -133,20 +135,24 @@ class Actor:
             lambda *message: self.observer.on_message(*message),
             pace,
             archive,
+            partitions,
         )
         self.observer: Observer = Observer(self.cluster, self._seen.append)
-        self.further = FurtherPartitions(self.cluster, self.observer, scenario.topics, self.config)
         self.unrepaired: list[tuple[int, int, bool]] = []
         """Broker, number of its failed log directory, and whether it comes back empty."""
-        self.clients: KafkaClients = KafkaClients(self.cluster, self.observer, self.config, rules.mode)
+        self.clients_of = {
+            partition.name: KafkaClients(self.cluster, self.observer, self.config, rules.mode, partition)
+            for partition in partitions
+        }
+        """Partition -> its producer and consumer."""
         self.administrator: KafkaAdminClient = KafkaAdminClient(self.cluster)
         self._scripted: Any = None
         self.expiring: int | None = None
 
     def close(self) -> None:
         """Close clients and links."""
-        self.clients.close()
-        self.further.close()
+        for clients in self.clients_of.values():
+            clients.close()
         if self._scripted is not None:
             self._scripted.close()
         self.cluster.close()
@@ -161,7 +167,6 @@ class Actor:
         """
         self.cluster.proxies.looks = (self.cluster.proxies.looks or 0) + 1
         self._keep_sessions()
-        self.further.look()
         group = self.observer.poll()
         self._tick_story(list(group))
         self._ended(group)
@@ -279,6 +284,17 @@ class Actor:
 
     # Helpers of actions.
 
+    def partition_of(self, params: Mapping[str, Any]) -> KafkaPartition:
+        """The partition that a line of the script names, or the first."""
+        first = self.cluster.partitions[0]
+        named = params.get("partition", first.name)
+        return next(partition for partition in self.cluster.partitions if partition.name == named)
+
+    @property
+    def clients(self) -> KafkaClients:
+        """The clients of the first partition."""
+        return self.clients_of[self.cluster.partitions[0].name]
+
     def note(self, step: str, **fields: Any) -> None:
         """Record a step that the script causes."""
         self.observer.add_step(step, **fields)
@@ -364,9 +380,9 @@ class Actor:
 
         return client(self.cluster.control.port)
 
-    def elect_preferred_by_znode(self) -> None:
+    def elect_preferred_by_znode(self, partition: KafkaPartition) -> None:
         """Request a preferred election in the way of releases before 2.2."""
-        text = f'{{"version":1,"partitions":[{{"topic":"{TOPIC}","partition":0}}]}}'
+        text = f'{{"version":1,"partitions":[{{"topic":"{partition.topic}","partition":{partition.number}}}]}}'
         self.zookeeper().create("/admin/preferred_replica_election", text.encode())
 
     # The run.
@@ -381,7 +397,7 @@ class Actor:
         self._boot()
         booted_s = time.monotonic()
         self._play(milestones, end)
-        self._wait(lambda _: self._changes >= len(end.changes), _CHANGES_S)
+        self._wait(lambda _: not self._missing_changes(end), _CHANGES_S)
         self._wait(lambda _: False, _QUIET_S)
         self._after_script()
         played_s = time.monotonic()
@@ -413,8 +429,10 @@ class Actor:
 
         if not self._wait(all_up, _BOOT_S):
             raise NotBroughtError(f"brokers {sorted(missing)} did not come up in {_BOOT_S:g} s")
-        self._make_partition()
-        self.clients.begin()
+        self._make_partitions()
+        for partition in cluster.partitions:
+            if not partition.idle:
+                self.clients_of[partition.name].begin()
 
     def _boot_zookeeper(self, brokers: list[int]) -> None:
         cluster = self.cluster
@@ -422,7 +440,7 @@ class Actor:
 
         wait_for_zookeeper(cluster.control.port, _BOOT_S)
         if self.scenario.control == "scripted":
-            self._scripted = ScriptedControl(cluster, TOPIC, self._replicas)
+            self._scripted = ScriptedControl(cluster, TOPIC, cluster.partitions[0].replicas)
             for broker in brokers:
                 cluster.start(cluster.brokers[broker])
             return
@@ -435,17 +453,22 @@ class Actor:
         for broker in others:
             cluster.start(cluster.brokers[broker])
 
-    def _make_partition(self) -> None:
+    def _make_partitions(self) -> None:
         if self._scripted is not None:
             return
+        cluster = self.cluster
+        cluster.observe_fetches()
         try:
-            self.further.make(self.administrator, self._replicas)
+            create_topics(cluster, self.administrator, self.scenario.topics)
         except TimeoutError as error:
             raise NotBroughtError(str(error)) from None
-        if not self._wait(lambda _: bool(self.cluster.history.states), _BOOT_S):
+
+        def are_made(_: list[Shown]) -> bool:
+            cluster.observe_fetches()
+            return all(cluster.history.states_of(partition) for partition in cluster.partitions)
+
+        if not self._wait(are_made, _BOOT_S):
             raise NotBroughtError("the partition was not made")
-        if self.further.replicas:
-            self.cluster.proxies.topic_id = self.cluster.history.topic_id
 
     def _alive(self, group: list[Shown]) -> None:
         for step in group:
@@ -521,30 +544,55 @@ class Actor:
 
     def _missing(self, milestone: Milestone) -> list[str]:
         """What brokers lack of the simulation's progress."""
-        found = []
-        changes, lines = self._changes, self._lines_told
-        if changes < len(milestone.changes):
-            wanted = milestone.changes[changes].to_text()
-            found.append(f"the partition has gone through {changes} states of {len(milestone.changes)}; next: {wanted}")
+        found = self._missing_changes(milestone)
+        lines = self._lines_told
         if lines < milestone.told:
             found.append(f"story: {self.story.met[lines][0]!r} has not come")
-        for broker, least in milestone.disks.items():
-            disk = self.cluster.disk(broker)
-            if disk.leo < least.leo and not _was_deleted(self.observer.steps, broker):
-                found.append(f"the log of broker {broker} ends at {disk.leo}, not {least.leo}")
-            if self.cluster.release.truncates_to_hw and disk.hw < least.hw:
-                found.append(f"the HW file of broker {broker} says {disk.hw}, not {least.hw}")
+        for partition in self.cluster.partitions:
+            for broker, least in milestone.of(partition).disks.items():
+                disk = self.cluster.disk(broker, partition)
+                of_broker = f"broker {broker}{self._of(partition)}"
+                if disk.leo < least.leo and not _was_deleted(self._steps_of(partition), broker):
+                    found.append(f"the log of {of_broker} ends at {disk.leo}, not {least.leo}")
+                if self.cluster.release.truncates_to_hw and disk.hw < least.hw:
+                    found.append(f"the HW file of {of_broker} says {disk.hw}, not {least.hw}")
         return found
+
+    def _missing_changes(self, milestone: Milestone) -> list[str]:
+        """Which partitions lack states of the simulation."""
+        found = []
+        for partition in self.cluster.partitions:
+            changes, wanted = self._changes_of(partition), milestone.of(partition).changes
+            if changes < len(wanted):
+                following = f"states of {len(wanted)}; next: {wanted[changes].to_text()}"
+                found.append(f"the partition{self._of(partition)} has gone through {changes} {following}")
+        return found
+
+    def _of(self, partition: KafkaPartition) -> str:
+        """Which partition something is said of, if there are several."""
+        return f" ({partition.name})" if len(self.cluster.partitions) > 1 else ""
+
+    def _steps_of(self, partition: KafkaPartition) -> list[Shown]:
+        """The steps of a partition, and those that concern all: ends of processes, with what they lose."""
+        name = partition.tag.get("partition")
+        lost = [kind.name for kind in kinds.LOSSES]
+        return [
+            step for step in self.observer.steps if step.get("partition") == name or (name and step["step"] in lost)
+        ]
 
     @property
     def _acked(self) -> set[int]:
-        """First records of the first partition's acknowledged batches."""
-        return {send.first_id for send in self.clients.sends if send.offset is not None}
+        """First records of the acknowledged batches."""
+        sends = (send for clients in self.clients_of.values() for send in clients.sends)
+        return {send.first_id for send in sends if send.offset is not None}
 
     @property
     def _changes(self) -> int:
-        """Number of states of the partition since its first leader."""
-        return len(real_changes(self.cluster.history.states, elr=True))
+        """Number of states of the first partition since its first leader."""
+        return self._changes_of(self.cluster.partitions[0])
+
+    def _changes_of(self, partition: KafkaPartition) -> int:
+        return len(real_changes(self.cluster.history.states_of(partition), elr=True))
 
     @property
     def _lines_told(self) -> int:
@@ -559,34 +607,36 @@ class Actor:
         since_us = self.story.met[lines - 1][1] if lines else 0
         following = self.story.patterns[lines] if lines < len(self.story.patterns) else None
         late = [step for step in steps if step["t"] > (since_us or 0)]
-        shrunk = {
-            broker
-            for broker, wanted in milestone.disks.items()
-            if self.cluster.disk(broker).leo < wanted.leo and _was_truncated(steps, broker)
-        }
         self._otherwise = (
             self._otherwise
-            or departs(milestone.changes, self.cluster.history.states)
-            or bool(shrunk)
+            or any(self._has_departed(partition, milestone.of(partition)) for partition in self.cluster.partitions)
             or (following is not None and any(self._is_other(following, step) for step in late))
         )
         return self._otherwise
 
+    def _has_departed(self, partition: KafkaPartition, milestone: Milestone) -> bool:
+        """Whether a partition came into another state, or a log of it was truncated further."""
+        return departs(milestone.changes, self.cluster.history.states_of(partition)) or any(
+            self.cluster.disk(broker, partition).leo < wanted.leo and _was_truncated(self._steps_of(partition), broker)
+            for broker, wanted in milestone.disks.items()
+        )
+
     def _is_other(self, pattern: Pattern, step: Shown) -> bool:
         """Whether a step is an expected decision with another outcome."""
-        same = Pattern(pattern.step, broker=pattern.broker, batch=pattern.batch)
+        same = Pattern(pattern.step, broker=pattern.broker, batch=pattern.batch, partition=pattern.partition)
         return step["step"] in _OUTCOMES and matches(same, step, self.batches) and not self._fits(pattern)(step)
 
     def _note_ahead(self, number: int, do: str, milestone: Milestone, end: Milestone) -> None:
         """Note if a fault finds the partition in a state into which it comes later in the simulation: a session may end
         while a process starts, which takes longer here.
         """
-        place = len(milestone.changes)
-        elr = any(change.elr is not None for change in end.changes)
-        found = real_changes(self.cluster.history.states, elr=elr)[place : place + 1]
-        if do in FAULTS and not self._otherwise and found and found == list(end.changes[place : place + 1]):
-            said = f"line {number} of the script found the partition in a state that comes later: {found[0].to_text()}"
-            self.acted.unlike.append(said)
+        for partition in self.cluster.partitions:
+            place, ever = len(milestone.of(partition).changes), end.of(partition).changes
+            elr = any(change.elr is not None for change in ever)
+            found = real_changes(self.cluster.history.states_of(partition), elr=elr)[place : place + 1]
+            if do in FAULTS and not self._otherwise and found and found == list(ever[place : place + 1]):
+                where = f"line {number} of the script found the partition{self._of(partition)}"
+                self.acted.unlike.append(f"{where} in a state that comes later: {found[0].to_text()}")
 
     def _note_unlike(self, number: int, do: str, milestone: Milestone, since: Sequence[Shown]) -> None:
         """Note where a line found disks in another state than the simulated ones because of write times, which may
@@ -599,53 +649,87 @@ class Actor:
         if early_acks:
             names = ", ".join(name for name, first in self.batches.items() if first in early_acks)
             unlike.append(f"line {number} of the script found {names} acknowledged already")
+        for partition in self.cluster.partitions:
+            self._note_unlike_disks(number, partition, milestone.of(partition), since)
+
+    def _note_unlike_disks(
+        self, number: int, partition: KafkaPartition, milestone: Milestone, since: Sequence[Shown]
+    ) -> None:
+        """`_note_unlike`, for what disks hold of a partition."""
+        name, unlike = partition.tag.get("partition"), self.acted.unlike
+        appended = [step for step in since if step["step"] == kinds.APPEND.name and step.get("partition") == name]
+        found = f"line {number} of the script found"
         for broker, wanted in milestone.left.items():
-            disk = self.cluster.disk(broker)
-            appends = (step for step in since if step["step"] == kinds.APPEND.name and step["broker"] == broker)
-            early = any(step["last"] >= wanted.leo for step in appends)
+            disk = self.cluster.disk(broker, partition)
+            early = any(step["broker"] == broker and step["last"] >= wanted.leo for step in appended)
             if disk.leo > wanted.leo and early:
-                unlike.append(
-                    f"line {number} of the script found broker {broker}'s log up to {disk.leo}, not {wanted.leo}"
-                )
+                log = f"broker {broker}'s log{self._of(partition)}"
+                unlike.append(f"{found} {log} up to {disk.leo}, not {wanted.leo}")
             if broker in milestone.ended and disk.hw != wanted.hw:
-                said = f"line {number} of the script found HW {disk.hw} in broker {broker}'s file, not {wanted.hw}"
+                file = f"broker {broker}'s file{self._of(partition)}"
+                said = f"{found} HW {disk.hw} in {file}, not {wanted.hw}"
                 if self.cluster.release.truncates_to_hw:
                     unlike.append(said)
                 elif broker in milestone.to_hw:
-                    self._other_hws.append((broker, disk.hw, self.observer.now_us, said))
+                    self._other_hws.append((partition, broker, disk.hw, self.observer.now_us, said))
 
     def _gone_to_other_hws(self) -> list[str]:
         """Notes about HW files to which brokers then truncated: brokers with leader epochs do so only if the leader has
         no answer.
         """
-        steps = self.observer.steps
-        return [said for broker, hw, at_us, said in self._other_hws if next_truncation(steps, broker, at_us) == hw]
+        return [
+            said
+            for partition, broker, hw, at_us, said in self._other_hws
+            if next_truncation(self._steps_of(partition), broker, at_us) == hw
+        ]
 
     def _after_script(self) -> None:
-        acted = self.acted
-        acted.steps = self.observer.steps
-        acted.states = list(self.cluster.history.states)
-        acted.unlike += self._gone_to_other_hws()
-        acted.after_script = self._disks()
-        acted.shown = list(self.clients.shown)
-        acted.end_offsets = list(self.clients.end_offsets)
+        self.acted.steps = self.observer.steps
+        self.acted.unlike += self._gone_to_other_hws()
+        for partition, acted in self._acted():
+            clients = self.clients_of[partition.name]
+            acted.states = list(self.cluster.history.states_of(partition))
+            acted.after_script = self._disks(partition)
+            acted.shown = list(clients.shown)
+            acted.end_offsets = list(clients.end_offsets)
 
-    def _disks(self, *, end: bool = False) -> dict[int, ReplicaFiles]:
-        return {
-            number: ReplicaFiles(
-                files.read_log(node.log_folder),
-                files.epochs_in_checkpoint(node.log_folder / "leader-epoch-checkpoint"),
-                self.cluster.hw_file(number),
-                node.alive if end else self.observer.is_settled(node),
-            )
-            for number, node in self.cluster.brokers.items()
-            if number in self._replicas or node.log_folder.is_dir()
-        }
+    def _acted(self) -> Iterator[tuple[KafkaPartition, RealRun]]:
+        """Each partition, with what happened to it."""
+        for partition in self.cluster.partitions:
+            further = self.acted.further
+            yield partition, further.setdefault(partition.name, RealRun()) if partition.place else self.acted
+
+    def _disks(self, partition: KafkaPartition, *, end: bool = False) -> dict[int, ReplicaFiles]:
+        observer = self.observer.partitions[partition.place]
+        found = {}
+        for number, node in self.cluster.brokers.items():
+            folder = node.folder_of(partition)
+            if number in partition.replicas or folder.is_dir():
+                found[number] = ReplicaFiles(
+                    files.read_log(folder),
+                    files.epochs_in_checkpoint(folder / "leader-epoch-checkpoint"),
+                    self.cluster.hw_file(number, partition),
+                    node.alive if end else observer.is_settled(node),
+                )
+        return found
 
     def _converge(self) -> None:
         """Heal everything, and wait until all replicas are in sync, as in the simulation."""
         cluster = self.cluster
         self._healing = True
+        self._heal_all()
+        self._wait(lambda _: self._is_whole(), _WHOLE_S)
+        self._wait(lambda _: all(map(cluster.leader_of, cluster.partitions)), _LEADERLESS_S)
+        self._validate([partition for partition in cluster.partitions if cluster.leader_of(partition)])
+        if self.config["enable.idempotence"]:  # What failed may have left a gap.
+            expires_s = self.cluster.paced_ms(integer(self.config, "delivery.timeout.ms")) / 1000
+            producers = [clients.producer for clients in self.clients_of.values()]
+            self._wait(lambda _: all(producer.is_idle for producer in producers), expires_s + _MARGIN_S)
+        self._at_the_end()
+
+    def _heal_all(self) -> None:
+        """Heal links and log directories, and start all processes."""
+        cluster = self.cluster
         if self._scripted is not None:
             self._scripted.release()
             self._scripted = None
@@ -660,54 +744,77 @@ class Actor:
             cluster.proxies.silence(broker, ())
             cluster.proxies.lag(broker, 0.0)
             cluster.proxies.stall(broker, stalled=False)
-        self.clients.producer.release_all()
+        for clients in self.clients_of.values():
+            clients.producer.release_all()
         if not cluster.control.alive:
             cluster.start(cluster.control)
         for broker, place, _ in list(self.unrepaired):
             self.repair_directory(broker, place)
         for node in cluster.brokers.values():
             self.start(node.id)
-        self.clients.resume()
-        self._wait(lambda _: self._is_whole(), _WHOLE_S)
-        if cluster.leader or self._wait(lambda _: bool(cluster.leader), _LEADERLESS_S):
-            self._validate()
-        if self.config["enable.idempotence"]:  # What failed may have left a gap.
-            expires_s = self.cluster.paced_ms(integer(self.config, "delivery.timeout.ms")) / 1000
-            self._wait(lambda _: self.clients.producer.is_idle, expires_s + _MARGIN_S)
-        acted = self.acted
-        acted.final = self._disks(end=True)
-        acted.leader = cluster.leader
-        acted.sends = [send for send in self.clients.sends if send.first_id < VALIDATION_IDS]
-        acted.shown_until_end = list(self.clients.shown)
-        acted.batches = {name: first for name, first in self.batches.items() if name not in self.further.sent}
+        for clients in self.clients_of.values():
+            clients.resume()
+
+    def _at_the_end(self) -> None:
+        """Keep what each partition has come to."""
+        for partition, acted in self._acted():
+            clients = self.clients_of[partition.name]
+            acted.final = self._disks(partition, end=True)
+            acted.leader = self.cluster.leader_of(partition)
+            acted.sends = [send for send in clients.sends if send.first_id < VALIDATION_IDS]
+            acted.shown_until_end = list(clients.shown)
+            acted.batches = {send.name: send.first_id for send in acted.sends}
+            if partition.place:
+                acted.steps = [without_partition(step) for step in self._steps_of(partition)]
         times = iter(self.story.met)
-        acted.met = [(True, next(times)[1]) if line.pattern.step in SEEN else (False, None) for line in self._lines]
+        self.acted.met = [
+            (True, next(times)[1]) if line.pattern.step in SEEN else (False, None) for line in self._lines
+        ]
 
     def _is_whole(self) -> bool:
-        states = self.cluster.history.states
         up = all(self.observer.is_up(node) for node in self.cluster.brokers.values())
-        if not (up and states and states[-1].leader > 0):
-            return False
-        return set(states[-1].isr) == set(states[-1].replicas) - self.cluster.offline(f"{TOPIC}-0")
+        return up and all(map(self._is_in_sync, self.cluster.partitions))
 
-    def _validate(self) -> None:
-        send = Send(VALIDATION, VALIDATION_IDS, 1, -1)
-        self.clients.produce(send)
-        self._wait(lambda _: send.offset is not None, _LEADERLESS_S)
+    def _is_in_sync(self, partition: KafkaPartition) -> bool:
+        """Whether a partition has a leader, and all replicas that can be in the ISR are."""
+        states = self.cluster.history.states_of(partition)
+        if not (states and states[-1].leader > 0):
+            return False
+        return set(states[-1].isr) == set(states[-1].replicas) - self.cluster.offline(partition.log)
+
+    def _validate(self, partitions: Sequence[KafkaPartition]) -> None:
+        """Write a record to each of these partitions, and wait until all replicas in sync have it."""
+        if not partitions:
+            return
+        sends = {partition: Send(VALIDATION, VALIDATION_IDS, 1, -1) for partition in partitions}
+        for partition, send in sends.items():
+            self.clients_of[partition.name].produce(send)
+        self._wait(lambda _: all(send.offset is not None for send in sends.values()), _LEADERLESS_S)
         self._wait(lambda _: self._is_whole(), _WHOLE_S)
 
+        def in_sync() -> Iterator[tuple[KafkaPartition, int]]:
+            for partition in partitions:
+                for broker in self.cluster.history.states_of(partition)[-1].isr:
+                    yield partition, broker
+
         def everywhere(_: list[Shown]) -> bool:
-            isr = self.cluster.history.states[-1].isr
-            return all(log and log[-1].first_id == VALIDATION_IDS for log in (self.observer.logs[one] for one in isr))
+            observers = self.observer.partitions
+            logs = [observers[partition.place].logs[broker] for partition, broker in in_sync()]
+            return all(log and log[-1].first_id == VALIDATION_IDS for log in logs)
 
         self._wait(everywhere, _LEADERLESS_S)
 
         def committed(_: list[Shown]) -> bool:
-            disks = [self.cluster.disk(broker) for broker in self.cluster.history.states[-1].isr]
+            disks = [self.cluster.disk(broker, partition) for partition, broker in in_sync()]
             return all(disk.hw == disk.leo for disk in disks)
 
         # The HW files define up to which offset logs must be equal.
         self._wait(committed, self.cluster.hw_interval_ms / 1000 + _MARGIN_S)
+
+
+def without_partition(step: Shown) -> Shown:
+    """A step as the trace of its own partition has it."""
+    return {name: value for name, value in step.items() if name != "partition"}
 
 
 def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:

@@ -72,6 +72,7 @@ COUNTED: Final = {
     "fd112ed6527d": "also compared what is appended after the end, where only one run may come so far",
     "c9d1980cb5c6": "told its producer of a new leader also while no broker could",
     "0a4cb3b49db5": "named some classes and loop variables otherwise",
+    "c84ab1ce9c31": "compared only the first of several partitions",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

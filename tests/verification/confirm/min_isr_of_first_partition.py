@@ -1,8 +1,8 @@
 """``python -m tests.verification.confirm.min_isr_of_first_partition``: partitions of one topic that have different
 numbers of replicas, on brokers.
 
-`confirm` reassigns and observes the first partition only, so this performs scenario `min-isr-of-first-partition`.
-Brokers, clients and files are those of `confirm`. Nothing in Kafka is changed.
+This performs scenario `min-isr-of-first-partition`, and variants of it. Brokers, clients and files are those of
+`confirm`. Nothing in Kafka is changed.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm import files, wire
-from highwater.lab.confirm.cluster import TOPIC
-from highwater.lab.confirm.history import MetadataLogReads
+from highwater.lab.confirm.partitions import FIRST, TOPIC, KafkaPartition
 from highwater.lab.confirm.producer import Send
 from tests.verification.confirm.program import BrokerRun, Program
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from highwater.lab.confirm.history import PartitionSnapshot
     from highwater.lab.confirm.processes import JavaProcesses
     from highwater.lab.confirm.release import InstalledRelease
 
 SCENARIO: Final = "min-isr-of-first-partition"
 PACE: Final = 2
-NUMBER: Final = 1
-"""Number of the partition that the scenario is about."""
+SECOND: Final = KafkaPartition("orders-1", 1, TOPIC, 1)
+"""The partition that the scenario is about."""
 LEADER: Final = 2
 LAST: Final = 1
 """The broker that leaves the ISR last before the leader ends, and belongs in the ELR."""
@@ -43,16 +40,6 @@ VARIANTS: Final = {
 """Variant -> what happens in it. The first is the scenario; the last shows what happens without the failure."""
 
 
-class SecondHistory(MetadataLogReads):
-    """Reads of the partition that the scenario is about."""
-
-    def _decoded(self, data: bytes) -> tuple[str, dict[str, Any]]:
-        name, fields = super()._decoded(data)
-        if "partition_id" in fields:
-            fields["partition_id"] -= NUMBER
-        return name, fields
-
-
 class Run(BrokerRun):
     """One run.
 
@@ -61,9 +48,8 @@ class Run(BrokerRun):
     """
 
     def __init__(self, release: InstalledRelease, processes: JavaProcesses, variant: str) -> None:
-        super().__init__(release, processes, SCENARIO, PACE, WHOLE_S)
+        super().__init__(release, processes, SCENARIO, PACE, WHOLE_S, partitions=(FIRST, SECOND))
         self._variant = variant
-        self._second = SecondHistory(self.cluster.control.data / "__cluster_metadata-0", TOPIC, release.jars)
         self.states: dict[str, str] = {}
 
     def so_far(self) -> dict[str, Any]:
@@ -104,25 +90,17 @@ class Run(BrokerRun):
         """Create the topic, and bring its partitions to their numbers of replicas."""
         few = self._variant in ("scenario", "new-disk")
         self.admin.create_topic([[1], [LEADER]] if few else [[1, 2, 3], list(REPLICAS)], 0)
-        self.wait("the topic is created", lambda: bool(self._second.states))
+        self.wait("the topic is created", lambda: bool(self.cluster.history.states_of(SECOND)))
         if few:
-            self._reassign_second()
+            self.admin.reassign(REPLICAS, SECOND)
         elif self._variant == "shrunk":
             self.admin.reassign([1])
         of_first = (1, 2, 3) if self._variant == "equal" else (1,)
         self.wait("partition 0 has its replicas", lambda: self.cluster.history.states[-1].replicas == of_first)
         self.wait("partition 1 has its replicas", lambda: set(self._state.isr) == set(REPLICAS))
 
-    def _reassign_second(self) -> None:
-        from kafka.protocol.admin import AlterPartitionReassignmentsRequest
-
-        topic = AlterPartitionReassignmentsRequest.ReassignableTopic
-        partition = topic.ReassignablePartition(partition_index=NUMBER, replicas=list(REPLICAS))
-        topics = [topic(name=TOPIC, partitions=[partition])]
-        self.admin.ask(AlterPartitionReassignmentsRequest(version=0, timeout_ms=5_000, topics=topics))
-
     def _is_acked(self, send: Send) -> bool:
-        request = self.clients.producer.request(send, TOPIC, NUMBER)
+        request = self.clients.producer.request(send)
         try:
             told = wire.ask(self.cluster.node(LEADER).client_port, request, _ANSWER_S)
         except wire.RETRIABLE:
@@ -141,7 +119,7 @@ class Run(BrokerRun):
             self.cluster.replace_disk(LEADER)
             return
         self.cluster.kill([LEADER])
-        for segment in files.segments(self._folder(LEADER)):
+        for segment in files.segments(self.cluster.node(LEADER).folder_of(SECOND)):
             with segment.open("r+b") as file:
                 file.truncate(0)
 
@@ -151,23 +129,14 @@ class Run(BrokerRun):
         self.wait(f"broker {broker} is unfenced", lambda: self.is_unfenced(broker, before))
         self.pass_time(SETTLE_S)
 
-    def look(self) -> None:
-        super().look()
-        self._second.poll()
-
     # Outcome.
 
     @property
     def _state(self) -> PartitionSnapshot:
-        return self._second.states[-1]
-
-    def _folder(self, broker: int) -> Path:
-        node = self.cluster.node(broker)
-        log = f"{TOPIC}-{NUMBER}"
-        return node.contents(node.place_of(log)) / log
+        return self.cluster.history.states_of(SECOND)[-1]
 
     def _names(self, broker: int) -> list[str]:
-        return [batch.name for batch in files.read_log(self._folder(broker))]
+        return [batch.name for batch in files.read_log(self.cluster.node(broker).folder_of(SECOND))]
 
     def _note(self, when: str) -> None:
         state = self._state

@@ -16,6 +16,7 @@ from highwater.lab.confirm.class_archive import archive_of, make_archive
 from highwater.lab.confirm.clients import KafkaAdminClient, KafkaClients
 from highwater.lab.confirm.cluster import KafkaCluster
 from highwater.lab.confirm.observer import Observer
+from highwater.lab.confirm.partitions import FIRST
 from highwater.lab.confirm.processes import JavaProcesses
 from highwater.lab.confirm.release import find, mode_of
 from scenarios.format.selection import scenario
@@ -23,8 +24,9 @@ from sim.config import resolve
 from sim.history.steps import UNFENCED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from highwater.lab.confirm.partitions import KafkaPartition
     from highwater.lab.confirm.release import InstalledRelease
     from sim.config import Value
 
@@ -46,6 +48,7 @@ class BrokerRun:
         pace: see `KafkaCluster`.
         whole_s: how long to wait for something, in seconds.
         defaults: settings that the scenario's replace.
+        partitions: those that are observed.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class BrokerRun:
         pace: int,
         whole_s: float,
         defaults: Mapping[str, Value] | None = None,
+        partitions: Sequence[KafkaPartition] = (FIRST,),
     ) -> None:
         wire.load()
         self.config = resolve(dict(defaults or {}), scenario(name, {}).config)
@@ -69,6 +73,7 @@ class BrokerRun:
             lambda *message: self.observer.on_message(*message),
             pace,
             archive_of(release),
+            partitions,
         )
         self.observer: Observer = Observer(self.cluster, lambda _: None)
         self.clients = self.new_clients(release)
@@ -76,8 +81,9 @@ class BrokerRun:
         self._whole_s = whole_s
 
     def new_clients(self, release: InstalledRelease) -> KafkaClients:
-        """A producer and a consumer."""
-        return KafkaClients(self.cluster, self.observer, self.config, mode_of(release)[0].rules)
+        """A producer and a consumer of the last of the partitions."""
+        rules = mode_of(release)[0].rules
+        return KafkaClients(self.cluster, self.observer, self.config, rules, self.cluster.partitions[-1])
 
     def close(self) -> None:
         """Close clients and links."""

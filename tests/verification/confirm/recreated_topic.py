@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm import files
-from highwater.lab.confirm.cluster import TOPIC
+from highwater.lab.confirm.partitions import TOPIC
 from highwater.lab.confirm.producer import Send
 from sim.config import integer
 from sim.history.steps import APPEND

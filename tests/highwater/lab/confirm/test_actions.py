@@ -10,6 +10,7 @@ import pytest
 
 from highwater.lab.confirm import actions
 from highwater.lab.confirm.observer import SEEN
+from highwater.lab.confirm.partitions import FIRST, KafkaPartition
 from highwater.lab.confirm.producer import REQUEST, RESPONSE
 from highwater.lab.confirm.release import InstalledRelease
 from scenarios.format.catalogue import load, names
@@ -127,3 +128,64 @@ def test_a_change_of_the_feature_is_taken_back(level: int, levels: list[int]) ->
     ((seconds, undo),) = later
     undo()
     assert (asked, seconds) == ([{ELR_FEATURE: one} for one in levels], 2.0)
+
+
+def test_what_cannot_be_done_with_several_partitions_is_said() -> None:
+    several = replace(load("directory-of-last-member"), config={})
+    alone = replace(several, topics=())
+    stall = ScriptLine("disk-stall", params={"broker": 2, "for_ms": 1_000})
+    told = "do = 'disk-stall' has no counterpart in a scenario with several partitions"
+    assert actions.missing(several, [stall], NEWEST) == [told]
+    assert actions.missing(alone, [stall], NEWEST) == []
+
+
+@pytest.mark.parametrize(
+    ("do", "params", "asked"),
+    [
+        ("reassignment", {"replicas": [2, 1]}, ("reassign", [2, 1])),
+        ("reassignment-cancel", {}, ("reassign", None)),
+        ("delete-records", {"offset": 3}, ("delete_records", 3)),
+        ("preferred-election", {}, ("elect", 0)),
+        ("admin-election", {"election": "unclean"}, ("elect", 1)),
+    ],
+)
+def test_an_action_is_about_the_partition_that_it_names(do: str, params: dict[str, Any], asked: Any) -> None:
+    told: list[Any] = []
+    audit = KafkaPartition("audit-0", 1, "audit", 0)
+    of = {"": FIRST, "audit-0": audit}
+    actor: Any = SimpleNamespace(
+        partition_of=lambda params: of[params.get("partition", "")],
+        cluster=SimpleNamespace(release=NEWEST),
+        administrator=SimpleNamespace(
+            reassign=lambda *of_it: told.append(("reassign", *of_it)),
+            delete_records=lambda *of_it: told.append(("delete_records", *of_it)),
+            elect=lambda *of_it: told.append(("elect", *of_it)),
+        ),
+    )
+    actions.ACTIONS[do](actor, params)
+    actions.ACTIONS[do](actor, {**params, "partition": "audit-0"})
+    assert told == [(*asked, FIRST), (*asked, audit)]
+
+
+def test_clients_are_those_of_the_partition_that_is_named() -> None:
+    told: list[tuple[str, int]] = []
+    audit = KafkaPartition("audit-0", 1, "audit", 0)
+    of = {"": FIRST, "audit-0": audit}
+    actor: Any = SimpleNamespace(
+        partition_of=lambda params: of[params.get("partition", "")],
+        clients_of={
+            partition.name: SimpleNamespace(
+                seek=lambda offset, name=partition.name: told.append((name, offset)),
+                produce=lambda send, name=partition.name: told.append((name, send.first_id)),
+            )
+            for partition in of.values()
+        },
+        batches={},
+        next_id=7,
+        config={"acks": "all"},
+    )
+    for name in ("m1", "a1"):
+        partition = {"partition": "audit-0"} if name == "a1" else {}
+        actions.ACTIONS["produce"](actor, {"batch": name, **partition})
+        actions.ACTIONS["seek"](actor, {"offset": 3, **partition})
+    assert told == [(FIRST.name, 7), (FIRST.name, 3), ("audit-0", 8), ("audit-0", 3)]

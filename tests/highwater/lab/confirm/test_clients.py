@@ -8,6 +8,7 @@ import pytest
 
 from highwater.lab.confirm import wire
 from highwater.lab.confirm.clients import KafkaAdminClient, KafkaClients
+from highwater.lab.confirm.partitions import FIRST
 from sim.config import resolve
 from sim.protocol.kraft.metadata import ELR_FEATURE
 from sim.protocol.modes import MODES
@@ -17,7 +18,7 @@ pytest.importorskip("kafka")
 
 def administrator(answer: Any, asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> KafkaAdminClient:
     """One whose requests all get the same answer."""
-    cluster: Any = SimpleNamespace(history=SimpleNamespace(controller=1))
+    cluster: Any = SimpleNamespace(history=SimpleNamespace(controller=1), partitions=[FIRST])
     made = KafkaAdminClient(cluster)
 
     def ask(request: Any, *, first: int) -> Any:
@@ -80,7 +81,7 @@ def test_a_consumer_continues_where_auto_offset_reset_says(
     monkeypatch.setattr(wire, "Connection", Connection)
     monkeypatch.setattr(wire, "ask", list_offset)
     cluster: Any = SimpleNamespace(
-        leader=1, node=lambda _: SimpleNamespace(client_port=1), release=SimpleNamespace(number=(3, 9, 0))
+        leader_of=lambda _: 1, node=lambda _: SimpleNamespace(client_port=1), release=SimpleNamespace(number=(3, 9, 0))
     )
     observer: Any = SimpleNamespace(
         add_step=lambda what, **fields: steps.append((what, fields["offset"])) if what != "leader-hw" else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from highwater.lab.confirm.cluster import KafkaCluster, KafkaNode
 from highwater.lab.confirm.files import Disk
+from highwater.lab.confirm.partitions import FIRST, KafkaPartition
 from highwater.lab.confirm.release import InstalledRelease
 from scenarios.own_files import Workspace
 from sim.config import resolve
@@ -45,7 +47,7 @@ def test_a_disk_holds_a_log_and_the_hw_that_a_process_takes_from_it(tmp_path: Pa
     shutil.copy(BROKERS / "segment-0.10.2.2.log", tmp_path / "partition-0" / f"{0:020}.log")
     (tmp_path / "replication-offset-checkpoint").write_text(f"0\n1\n{entry}")
     cluster: Any = KafkaCluster.__new__(KafkaCluster)
-    cluster.brokers = {2: SimpleNamespace(data=tmp_path, log_folder=tmp_path / "partition-0")}
+    cluster.brokers = {2: SimpleNamespace(data=tmp_path, folder_of=lambda partition: tmp_path / partition.log)}
     assert cluster.disk(2) == Disk(3, hw)
 
 
@@ -54,7 +56,7 @@ def cluster_of_two_directories(folder: Path) -> tuple[Any, KafkaNode]:
     node = KafkaNode(1, folder, 0, directories=2)
     cluster: Any = KafkaCluster.__new__(KafkaCluster)
     cluster.brokers, cluster.release, cluster.cluster_id = {1: node}, InstalledRelease("4.3.1", ()), "id"
-    cluster._work = Workspace(folder)
+    cluster._work, cluster.partitions = Workspace(folder), [FIRST]
     cluster.config, cluster._broker_config, cluster._pace, cluster.loading_s = resolve({}, {}), {}, 1, 0.0
     cluster.format(node)
     log = node.directory(2) / "partition-0"
@@ -95,3 +97,61 @@ def test_a_directory_may_come_back_empty_with_another_id(tmp_path: Path) -> None
     cluster.repair_directory(1, 2, replaced=True)
     assert [path.name for path in node.directory(2).iterdir()] == ["meta.properties"]
     assert (node.directory(2) / "meta.properties").read_text() != before
+
+
+AUDIT = KafkaPartition("audit-0", 1, "audit", 0)
+
+
+def cluster_of_two_partitions(folder: Path) -> tuple[Any, KafkaNode]:
+    cluster, node = cluster_of_two_directories(folder)
+    cluster.partitions = [FIRST, AUDIT]
+    log = node.directory(1) / AUDIT.log
+    log.mkdir()
+    shutil.copy(BROKERS / "segment-0.10.2.2.log", log / f"{0:020}.log")
+    return cluster, node
+
+
+def test_a_power_loss_cuts_each_log_to_what_had_reached_the_disk(tmp_path: Path) -> None:
+    cluster, _ = cluster_of_two_partitions(tmp_path)
+    cluster.look_at_disks(0.0)
+    cluster.flushed(cluster.brokers[1])
+    segment = cluster.brokers[1].folder_of(AUDIT) / f"{0:020}.log"
+    segment.write_bytes(segment.read_bytes() * 2)
+    cluster.lose_power([1])
+    assert [cluster.disk(1, partition).leo for partition in (FIRST, AUDIT)] == [3, 3]
+    cluster.brokers[1].sizes.clear()
+    cluster.lose_power([1])
+    assert [cluster.disk(1, partition).leo for partition in (FIRST, AUDIT)] == [0, 0], "nothing had been flushed"
+
+
+def test_a_failed_directory_loses_only_what_is_in_it(tmp_path: Path) -> None:
+    cluster, _ = cluster_of_two_partitions(tmp_path)
+    cluster.fail_directory(1, 2)
+    cluster.lose_in_directory(1, 2)
+    assert [cluster.disk(1, partition).leo for partition in (FIRST, AUDIT)] == [0, 3]
+
+
+def test_the_tail_of_each_log_is_corrupted(tmp_path: Path) -> None:
+    cluster, _ = cluster_of_two_partitions(tmp_path)
+    cluster.corrupt_tail(1, 2)
+    assert [cluster.disk(1, partition).leo for partition in (FIRST, AUDIT)] == [1, 1]
+
+
+def test_hw_files_have_an_entry_for_each_partition(tmp_path: Path) -> None:
+    cluster, node = cluster_of_two_partitions(tmp_path)
+    (node.directory(1) / "replication-offset-checkpoint").write_text("0\n2\naudit 0 2\naudit 1 3\n")
+    assert cluster.hw_file(1, AUDIT) == 2
+    assert cluster.hw_file(1, replace(AUDIT, number=1)) == 3
+    assert cluster.hw_file(1) is None, "it is in the other directory"
+
+
+def test_proxies_know_several_partitions_by_topic_and_by_its_id(tmp_path: Path) -> None:
+    cluster, _ = cluster_of_two_partitions(tmp_path)
+    cluster.proxies = SimpleNamespace(observed={})
+    cluster.history = SimpleNamespace(topic_ids={"audit": 7})
+    cluster.observe_fetches()
+    audit = {"partition": "audit-0"}
+    assert cluster.proxies.observed == {("partition", 0): {}, ("audit", 0): audit, (7, 0): audit}
+    cluster.partitions, cluster.proxies.observed = [FIRST], {}
+    cluster.observe_fetches()
+    assert cluster.proxies.observed == {}

@@ -10,12 +10,20 @@ from typing import Any
 
 import pytest
 
-from highwater.lab.confirm.history import MetadataLogReads, PartitionSnapshot, ZooKeeperHistory
+from highwater.lab.confirm.history import (
+    ControlPlaneHistory,
+    MetadataLogReads,
+    PartitionSnapshot,
+    ZooKeeperHistory,
+)
+from highwater.lab.confirm.partitions import FIRST, KafkaPartition
+from sim.history.trace import Shown
 from tests.places import FIXTURES
 
 pytest.importorskip("kafka")
 
 BROKERS = FIXTURES / "brokers"
+AUDIT = KafkaPartition("audit-0", 1, "audit", 0)
 
 
 def field(name: str, kind: str, tag: int | None = None, **more: str) -> dict[str, Any]:
@@ -62,6 +70,15 @@ RECORDS: dict[str, tuple[int, tuple[dict[str, Any], ...]]] = {
 """Records that are looked at, and their numbers."""
 
 
+def states_told(history: ControlPlaneHistory, partition: KafkaPartition) -> list[tuple[int, int, tuple[int, ...]]]:
+    return [(state.leader, state.leader_epoch, state.isr) for state in history.states_of(partition)]
+
+
+def elected(steps: list[Shown]) -> list[tuple[str | None, int]]:
+    """The partition and the broker of each election."""
+    return [(step.get("partition"), step["broker"]) for step in steps if step["step"] == "elected"]
+
+
 @pytest.fixture
 def schemas(tmp_path: Path) -> list[Path]:
     """A jar with schemas, as Kafka's own have them."""
@@ -76,7 +93,7 @@ def schemas(tmp_path: Path) -> list[Path]:
 
 def test_zookeeper_tells_every_change_of_the_isr(tmp_path: Path) -> None:
     shutil.copy(BROKERS / "zookeeper-2.0.0.log", tmp_path / "log.1")
-    history = ZooKeeperHistory(tmp_path, "partition")
+    history = ZooKeeperHistory(tmp_path, [FIRST])
     steps = history.poll()
     assert [(state.leader, state.leader_epoch, state.isr) for state in history.states] == [
         (1, 0, (1, 2, 3)),
@@ -101,9 +118,9 @@ def test_zookeeper_tells_every_change_of_the_isr(tmp_path: Path) -> None:
 def test_zookeeper_is_read_on_where_the_last_look_ended(tmp_path: Path) -> None:
     data = (BROKERS / "zookeeper-0.10.2.2.log").read_bytes()
     (tmp_path / "log.1").write_bytes(data)
-    whole = ZooKeeperHistory(tmp_path, "partition")
+    whole = ZooKeeperHistory(tmp_path, [FIRST])
     told = whole.poll()
-    pieces = ZooKeeperHistory(tmp_path, "partition")
+    pieces = ZooKeeperHistory(tmp_path, [FIRST])
     steps = []
     for end in (*range(16, len(data), 501), len(data)):
         (tmp_path / "log.1").write_bytes(data[:end] + b"\0" * 40)
@@ -115,7 +132,7 @@ def test_zookeeper_is_read_on_where_the_last_look_ended(tmp_path: Path) -> None:
 
 def test_kraft_tells_every_change_of_isr_and_elr(tmp_path: Path, schemas: list[Path]) -> None:
     shutil.copy(BROKERS / "metadata-4.1.0.log", tmp_path / "00000000000000000000.log")
-    history = MetadataLogReads(tmp_path, "partition", schemas)
+    history = MetadataLogReads(tmp_path, [FIRST], schemas)
     steps = history.poll()
     told = [(state.leader, state.leader_epoch, state.isr, state.elr, state.last_known_elr) for state in history.states]
     assert told == [
@@ -144,3 +161,40 @@ def test_a_change_is_shown_as_a_trace_shows_it() -> None:
     ]
     assert before.steps_from(None) == [{"step": "elected", "broker": 1, "leader_epoch": 0}]
     assert before.steps_from(before) == []
+
+
+def test_kraft_tells_every_change_of_each_partition(tmp_path: Path, schemas: list[Path]) -> None:
+    shutil.copy(BROKERS / "metadata-4.4.0-two-topics.log", tmp_path / "00000000000000000000.log")
+    history = MetadataLogReads(tmp_path, [FIRST, AUDIT], schemas)
+    steps = history.poll()
+    told = {partition: states_told(history, partition) for partition in (FIRST, AUDIT)}
+    assert told == {
+        FIRST: [(1, 0, (1, 2, 3)), (2, 1, (2, 3)), (2, 1, (1, 2, 3)), (1, 2, (1, 3)), (1, 2, (1, 2, 3))],
+        AUDIT: [(2, 0, (1, 2, 3)), (2, 0, (2, 3)), (2, 0, (1, 2, 3)), (3, 1, (1, 3)), (3, 1, (1, 2, 3))],
+    }
+    assert history.states == history.states_of(FIRST)
+    assert elected(steps) == [(None, 1), ("audit-0", 2), (None, 2), ("audit-0", 3), (None, 1)]
+    assert set(history.topic_ids) == {"partition", "audit"}
+    alone = MetadataLogReads(tmp_path, [FIRST], schemas)
+    assert alone.poll() == [step for step in steps if "partition" not in step]
+
+
+def test_zookeeper_tells_every_change_of_each_partition(tmp_path: Path) -> None:
+    shutil.copy(BROKERS / "zookeeper-2.6.0-two-topics.log", tmp_path / "log.1")
+    history = ZooKeeperHistory(tmp_path, [FIRST, AUDIT])
+    steps = history.poll()
+    assert states_told(history, FIRST)[-2:] == [(1, 2, (1, 3)), (1, 2, (1, 2, 3))]
+    assert states_told(history, AUDIT)[-2:] == [(3, 2, (1, 3)), (3, 2, (1, 2, 3))]
+    assert [history.states_of(partition)[-1].replicas for partition in (FIRST, AUDIT)] == [(1, 2, 3), (2, 3, 1)]
+    assert elected(steps) == [(None, 1), ("audit-0", 2), (None, 2), ("audit-0", 3), (None, 1)]
+
+
+def test_an_elr_is_cleared_in_the_partitions_of_a_topic_or_in_all(tmp_path: Path, schemas: list[Path]) -> None:
+    for topic, cleared in (("audit", [False, True]), ("", [True, True])):
+        history = MetadataLogReads(tmp_path, [FIRST, AUDIT], schemas)
+        for partition in (FIRST, AUDIT):
+            history.states_of(partition).append(PartitionSnapshot(1, 0, (1,), (2,)))
+        steps = history._without_elr(topic)
+        assert [history.states_of(partition)[-1].elr == () for partition in (FIRST, AUDIT)] == cleared
+        assert [(step["step"], step.get("partition")) for step in steps][-1] == ("elr", "audit-0")
+        assert len(steps) == sum(cleared)

@@ -9,12 +9,15 @@ import pytest
 from highwater.lab.confirm import comparison
 from highwater.lab.confirm.files import Disk
 from highwater.lab.confirm.milestones import Disks, Milestone, milestones
+from highwater.lab.confirm.partitions import KafkaPartition
+from highwater.lab.confirm.simulation import simulate
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import ScriptLine, StoryLine
 from scenarios.format.schema import read
 from scenarios.single.run import run
 from scenarios.single.script import RulesInForce
 from sim.protocol.modes import mode
+from tests.places import FIXTURES
 
 STORY = """
 schema = 1
@@ -191,3 +194,26 @@ def of(scenario_name: str, mode_name: str) -> tuple[list[ScriptLine], list[Story
     script = [line for line in scenario.script if rules.fit(line.rules, None)]
     story = [line for line in scenario.story if rules.fit(line.rules, None)]
     return script, story, milestones(result, script, story, {"m1": 0, "m2": 1}, disks, elr=False)
+
+
+def test_each_partition_has_its_milestones() -> None:
+    """Its states and disks; acknowledgements are those of all."""
+    text = (FIXTURES / "partitions" / "second-partition-loses.toml").read_text(encoding="utf-8")
+    scenario = read(text, "second-partition-loses.toml")
+    disks = {name: Disks(name) for name in ("orders-0", "orders-1")}
+    mode_in_force = mode("elr-4.3")
+    result, further = simulate(scenario, mode_in_force, 0, {}, lambda cluster, name: disks[name].watch(cluster, name))
+    batches = {"o1": 0, "p1": 1, "o2": 2, "p2": 3, "p3": 4}
+    parts = {"orders-1": (further["orders-1"], disks["orders-1"])}
+    told = milestones(result, scenario.script, scenario.story, batches, disks["orders-0"], elr=True, further=parts)
+    (power_loss,) = (found for line, found in zip(scenario.script, told, strict=True) if line.do == "power-loss")
+    other = power_loss.further["orders-1"]
+    assert [power_loss.changes[-1].to_text(), other.changes[-1].to_text()] == [
+        "leader 1 epoch 0 ISR 1 ELR - last known -",
+        "leader 2 epoch 0 ISR 2 ELR - last known -",
+    ]
+    assert [power_loss.disks[1].leo, power_loss.disks[2].leo] == [2, 1]
+    assert [other.disks[1].leo, other.disks[2].leo] == [1, 2]
+    assert power_loss.acked == {0, 1, 2, 3}
+    assert power_loss.of(KafkaPartition("orders-1", 1)) is other
+    assert power_loss.of(KafkaPartition("orders-0")) is power_loss

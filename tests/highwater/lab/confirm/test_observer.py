@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from highwater.lab.confirm.observer import Observer
+from highwater.lab.confirm.observer import Observer, PartitionObserver
+from highwater.lab.confirm.partitions import FIRST, KafkaPartition
 from tests.places import FIXTURES
 
 pytest.importorskip("kafka")
@@ -33,7 +34,7 @@ class World:
         process = SimpleNamespace(poll=lambda: None)
         node = SimpleNamespace(
             id=2,
-            log_folder=log,
+            folder_of=lambda _: log,
             output=self.output,
             alive=True,
             incarnation=1,
@@ -44,7 +45,10 @@ class World:
         states = [SimpleNamespace(leader_epoch=1)]
         cluster: Any = SimpleNamespace(
             brokers={2: node},
-            history=SimpleNamespace(poll=lambda: [self.decided.pop(0)] if self.decided else [], states=states),
+            partitions=[FIRST],
+            history=SimpleNamespace(
+                poll=lambda: [self.decided.pop(0)] if self.decided else [], states_of=lambda _: states
+            ),
             node=lambda _: node,
             release=SimpleNamespace(number=(1, 1, 1), kraft=False),
             look_at_disks=lambda _: None,
@@ -117,3 +121,74 @@ def test_the_first_process_within_an_open_session_is_back_early(world: World) ->
     world.decided.append(over)
     world.observer.poll()
     assert not world.observer.is_back_early(world.node)
+
+
+LOG_LINES = """\
+Leader orders-1 with topic id Some(x) starts at leader epoch 3 from offset 7 with partition epoch 5
+Follower orders-10 starts at leader epoch 4 from offset 2 with high watermark 1
+[UnifiedLog partition=orders-1, dir=/tmp/broker-2/data] Truncating to offset 5
+Completed load of Log(dir=/tmp/data/orders-10, topic=orders, partition=10, logEndOffset=2)
+Follower partition-1 starts at leader epoch 8 from offset 9 with high watermark 1
+"""
+
+
+def test_a_line_of_the_log_is_about_the_partition_that_it_names(tmp_path: Path) -> None:
+    """Not about one whose name or number only begins like it."""
+    partitions = [KafkaPartition(), *(KafkaPartition(f"orders-{place}", place, "orders", place) for place in (1, 10))]
+    log = tmp_path / "log"
+    log.mkdir()
+    node: Any = SimpleNamespace(id=2, incarnation=1, folder_of=lambda _: log)
+    cluster: Any = SimpleNamespace(
+        partitions=partitions,
+        release=SimpleNamespace(number=(4, 4, 0), kraft=True),
+        history=SimpleNamespace(states_of=lambda _: []),
+    )
+    found = [PartitionObserver(cluster, partition) for partition in partitions]
+    seen = [step for line in LOG_LINES.splitlines() for observer in found for step in observer.line(node, line)]
+    assert [(step["step"], step["offset"], step["partition"]) for step in seen] == [
+        ("lead", 7, "orders-1"),
+        ("follow", 2, "orders-10"),
+        ("truncate", 0, "orders-1"),  # Its log is empty here.
+        ("recovered", 2, "orders-10"),
+    ]
+
+
+def test_a_follower_of_several_partitions_has_settled_in_those_that_it_fetches(tmp_path: Path) -> None:
+    """In releases that truncate before they fetch."""
+    partitions = [KafkaPartition(), KafkaPartition("audit-0", 1, "audit", 0)]
+    node: Any = SimpleNamespace(id=2, folder_of=lambda _: tmp_path, alive=True, paused=False)
+    cluster: Any = SimpleNamespace(
+        partitions=partitions,
+        brokers={},
+        release=SimpleNamespace(number=(2, 6, 0), kraft=False),
+        history=SimpleNamespace(states_of=lambda _: [SimpleNamespace(leader_epoch=1)], poll=list),
+        look_at_disks=lambda _: None,
+        time_s=0.0,
+    )
+    observer = Observer(cluster, lambda _: None)
+    first, audit = observer.partitions
+    for name, partition in (("partition", first), ("audit", audit)):
+        assert partition.line(
+            node, f"Added fetcher to broker 1 for partitions Map({name}-0 -> (offset=3, leaderEpoch=1))"
+        )
+    observer.on_message("fetching", 2, 1, {})
+    observer.on_message("fetch", 2, 1, {"offset": 3, "partition": "audit-0"})
+    steps = [(step["step"], step.get("partition")) for step in observer.poll()]
+    assert steps == [("settled", "audit-0"), ("replicated", "audit-0")]
+    assert (first.is_settled(node), audit.is_settled(node)) == (False, True)
+
+
+@pytest.mark.parametrize(("has_log", "steps"), [(True, ["recovered"]), (False, [])])
+def test_a_broker_without_a_log_of_a_partition_has_loaded_all_the_same(
+    tmp_path: Path, *, has_log: bool, steps: list[str]
+) -> None:
+    audit = KafkaPartition("audit-0", 1, "audit", 0)
+    node: Any = SimpleNamespace(id=2, incarnation=4, folder_of=lambda _: tmp_path if has_log else tmp_path / "none")
+    cluster: Any = SimpleNamespace(
+        partitions=[KafkaPartition(), audit], release=SimpleNamespace(number=(4, 4, 0), kraft=True)
+    )
+    observer = PartitionObserver(cluster, audit)
+    assert not observer.has_recovered(node)
+    line = "LogManager - Loaded 2 logs in 20ms (unclean log dirs = [/tmp/audit/broker-2/data])"
+    assert [step["step"] for step in observer.line(node, line)] == steps
+    assert observer.has_recovered(node)

@@ -11,6 +11,7 @@ import pytest
 
 from highwater.lab.confirm import producer as module
 from highwater.lab.confirm import wire
+from highwater.lab.confirm.partitions import KafkaPartition
 from highwater.lab.confirm.producer import ANSWER_S, REQUEST, RESPONSE, KafkaProducer, Send
 from sim.config import resolve
 from sim.protocol.modes import MODES
@@ -27,6 +28,7 @@ PRODUCER_ID: Final = 7
 NOT_LEADER: Final = 6
 OUT_OF_ORDER: Final = 45
 UNANSWERED: Final = None
+AUDIT: Final = KafkaPartition("audit-1", 2, "audit", 1)
 IDEMPOTENT: Final = {"enable.idempotence": True, "acks": "all"}
 
 
@@ -78,6 +80,7 @@ class World:
         monkeypatch.setattr(wire, "ask", self._ask)
         self.cluster = SimpleNamespace(
             leader=1,
+            leader_of=lambda _: self.cluster.leader,
             node=self.nodes.__getitem__,
             brokers=self.nodes,
             paced_ms=lambda ms: ms,
@@ -332,3 +335,18 @@ def test_a_leader_may_wait_for_followers_as_long_as_the_producer(world: Callable
     timeouts = {"request.timeout.ms": 30_000, "delivery.timeout.ms": 120_000}
     assert world("kraft", **timeouts).producer.timeout_s == 30
     assert world("kraft", **{"request.timeout.ms": 100}).producer.timeout_s == ANSWER_S - 1
+
+
+def test_a_producer_of_another_partition_names_it(world: Callable[..., World]) -> None:
+    small = world()
+    made = KafkaProducer(small.cluster, small.producer._observer, small.producer._config, MODES["kip320"].rules, AUDIT)
+    request = made.request(Send("a1", 0, 1, -1))
+    (topic,) = request.topic_data
+    assert (topic.name, topic.partition_data[0].index) == ("audit", 1)
+    tags: list[dict[str, Any]] = []
+    made._observer = SimpleNamespace(add_step=lambda _, **fields: tags.append(fields))  # type: ignore[assignment]
+    small.producer = made
+    made._thread = SimpleNamespace(is_alive=lambda: True)  # type: ignore[assignment]
+    small.send("m1")
+    small.answer(0, 4)
+    assert [tag["partition"] for tag in tags] == ["audit-1"]

@@ -6,19 +6,21 @@ import socket
 import struct
 import threading
 import time
+import uuid
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from highwater.lab.confirm import proxy, wire
-from highwater.lab.confirm.proxy import API_VERSIONS, CONTROL, EVERYTHING, FETCH, HEARTBEAT, Proxies
+from highwater.lab.confirm.proxy import API_VERSIONS, CONTROL, EPOCH_END, EVERYTHING, FETCH, HEARTBEAT, Proxies
 from tests.highwater.lab.confirm.test_metadata import batch, records_of, response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytest.importorskip("kafka")
+from kafka.protocol.consumer import FetchRequest, FetchResponse, OffsetForLeaderEpochResponse
 
 METADATA = 3
 PATIENCE_S = 10.0
@@ -372,3 +374,56 @@ def test_a_connection_to_nobody_ends(world: World) -> None:
     world.proxies.listen(port, free_port(), source=None, target=1, kafka=True)
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one, suppress(ConnectionError):
         assert one.recv(1) == b""
+
+
+AUDIT = {"partition": "audit-0"}
+BY_NAME: proxy.Observed = {("partition", 0): {}, ("audit", 0): AUDIT}
+BY_ID: proxy.Observed = {(uuid.UUID(int=1), 0): {}, (uuid.UUID(int=2), 0): AUDIT}
+
+
+@pytest.mark.parametrize(("version", "observed"), [(11, BY_NAME), (13, BY_ID)])
+def test_what_is_fetched_is_told_of_its_partition(version: int, observed: proxy.Observed) -> None:
+    topics = [
+        FetchRequest.FetchTopic(
+            topic=name,
+            topic_id=uuid.UUID(int=number),
+            partitions=[FetchRequest.FetchTopic.FetchPartition(partition=0, fetch_offset=offset)],
+        )
+        for number, name, offset in ((2, "audit", 5), (3, "other", 7), (1, "partition", 9))
+    ]
+    asked = FetchRequest(version=version, topics=topics, replica_id=2)
+    body = bytes(asked.encode(version=version))
+    head = proxy.ProxiedRequest(FETCH, version, 7, "2", b"\0" * (version >= 12) + body)
+    assert list(proxy._fetch_offsets(head, observed)) == [(AUDIT, 5), ({}, 9)]
+    assert list(proxy._fetch_offsets(head, {})) == [({}, 5)], "there is only one partition"
+
+
+@pytest.mark.parametrize(("version", "observed"), [(11, BY_NAME), (13, BY_ID)])
+def test_high_watermarks_are_told_of_their_partitions(version: int, observed: proxy.Observed) -> None:
+    kind = FetchResponse.FetchableTopicResponse
+    data = [
+        kind(
+            topic=name,
+            topic_id=uuid.UUID(int=number),
+            partitions=[kind.PartitionData(partition_index=0, high_watermark=hw, error_code=error)],
+        )
+        for number, name, hw, error in ((2, "audit", 5, 0), (1, "partition", 9, 6))
+    ]
+    answer = FetchResponse(version=version, responses=data)
+    answer.with_header(correlation_id=7)
+    frame = bytes(answer.encode(header=True))
+    head = proxy.ProxiedRequest(FETCH, version, 7, "2", b"")
+    assert list(proxy._high_watermarks(head, frame, observed)) == [(AUDIT, 5)], "the other one has an error"
+
+
+def test_the_answer_for_an_epoch_is_told_of_its_partition() -> None:
+    kind = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+    topics = [
+        kind(topic=name, partitions=[kind.EpochEndOffset(partition=number, error_code=error)])
+        for name, number, error in (("audit", 0, 0), ("partition", 0, 6), ("partition", 1, 0))
+    ]
+    answer = OffsetForLeaderEpochResponse(version=3, topics=topics)
+    answer.with_header(correlation_id=7)
+    head = proxy.ProxiedRequest(EPOCH_END, 3, 7, "2", b"")
+    frame = bytes(answer.encode(header=True))
+    assert list(proxy._answered(head, frame, BY_NAME)) == [AUDIT]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from highwater.lab.confirm.comparison import DecidedChange
 from highwater.lab.confirm.files import Disk
 from highwater.lab.confirm.history import PartitionSnapshot
 from highwater.lab.confirm.milestones import ENDING, Milestone
+from highwater.lab.confirm.partitions import KafkaPartition
 from highwater.lab.confirm.producer import Send
 from highwater.lab.confirm.proxy import ProxyLink
 from highwater.lab.confirm.real_run import RealRun
@@ -66,6 +68,7 @@ def test_only_who_was_refused_waits_for_the_session(
 
 FIRST, SHRUNK = DecidedChange(1, 0, (1, 2), None, None), DecidedChange(1, 0, (1,), None, None)
 BOTH, ALONE = PartitionSnapshot(1, 0, (1, 2)), PartitionSnapshot(1, 0, (1,))
+ONLY = KafkaPartition()
 TRUNCATES = Pattern("truncate", broker=1, offset=2)
 
 
@@ -79,14 +82,17 @@ def come_to(
 ) -> Any:
     """An actor whose brokers have come so far, and come no further. The story tells of one truncation."""
     actor: Any = Actor.__new__(Actor)
-    release = SimpleNamespace(truncates_to_hw=to_hw)
+    release, found = SimpleNamespace(truncates_to_hw=to_hw), list(states)
     held = disks or {}
     actor.cluster = SimpleNamespace(
-        history=SimpleNamespace(states=list(states)), disk=held.__getitem__, release=release
+        partitions=[ONLY],
+        history=SimpleNamespace(states=found, states_of=lambda _: found),
+        disk=lambda broker, _: held[broker],
+        release=release,
     )
     actor.batches = {"m1": 0}
     sends = [Send("m1", 0, 1, -1, offset=0 if acked else None)]
-    actor.clients = SimpleNamespace(sends=sends)
+    actor.clients_of = {ONLY.name: SimpleNamespace(sends=sends)}
     actor.story = StoryMatcher((StoryLine(TRUNCATES),), RulesInForce(MODES["hw"].rules, {}), actor.batches)
     actor.observer = SimpleNamespace(steps=[{"t": 1, "broker": 1, **step} for step in steps or []])
     for step in actor.observer.steps:
@@ -352,3 +358,91 @@ def test_a_log_deleted_during_the_measurement_counts_as_0(tmp_path: Path, monkey
 
     monkeypatch.setattr(os, "walk", walked)
     assert size_of(tmp_path) == whole // 2 > 0
+
+
+ORDERS, AUDIT = KafkaPartition("orders-0"), KafkaPartition("audit-0", 1, "audit", 0)
+
+
+def come_to_in_audit(states: tuple[PartitionSnapshot, ...], steps: list[Shown] | None = None, leo: int = 2) -> Any:
+    """An actor of two partitions: the first is in the first state, the second in these, with such a log on broker 1."""
+    actor = come_to((BOTH,), {1: Disk(2, 1)}, steps)
+    actor.cluster.partitions = [ORDERS, AUDIT]
+    actor.cluster.history.states_of = lambda partition: list(states if partition is AUDIT else (BOTH,))
+    actor.cluster.disk = lambda _, partition: Disk(leo if partition is AUDIT else 2, 1)
+    return actor
+
+
+def test_the_script_waits_for_each_partition() -> None:
+    with pytest.raises(NotBroughtError) as error:
+        come_to_in_audit((BOTH,))._reach(3, Milestone(further={"audit-0": Milestone((FIRST, SHRUNK))}))
+    missing = "the partition (audit-0) has gone through 1 states of 2; next: leader 1 epoch 0 ISR 1"
+    assert str(error.value).endswith(f": {missing}")
+    with pytest.raises(NotBroughtError, match=r"the log of broker 1 \(audit-0\) ends at 1, not 2"):
+        come_to_in_audit((BOTH,), leo=1)._reach(3, Milestone(further={"audit-0": Milestone(disks={1: Disk(2, 0)})}))
+    actor = come_to_in_audit((BOTH, ALONE))
+    actor._reach(3, Milestone((FIRST,), further={"audit-0": Milestone((FIRST, SHRUNK), disks={1: Disk(2, 1)})}))
+    assert actor.waits == []
+
+
+@pytest.mark.parametrize(
+    ("states", "steps", "leo"),
+    [
+        ((BOTH, PartitionSnapshot(2, 1, (2,))), [], 2),
+        ((BOTH,), [{**APPENDED, "partition": "audit-0"}, {"step": "truncate", "offset": 1, "partition": "audit-0"}], 1),
+    ],
+)
+def test_another_course_of_the_second_partition_ends_the_waits(
+    states: tuple[PartitionSnapshot, ...], steps: list[Shown], leo: int
+) -> None:
+    actor = come_to_in_audit(states, steps, leo)
+    wanted = Milestone((FIRST, SHRUNK, FIRST), disks={1: Disk(2, 0)})
+    actor._reach(3, Milestone((FIRST,), further={"audit-0": wanted}))
+    assert actor._otherwise
+
+
+def test_a_truncation_of_one_partition_is_none_of_another() -> None:
+    steps: list[Shown] = [APPENDED, {"step": "truncate", "offset": 2}]
+    actor = come_to_in_audit((BOTH,), steps, 1)
+    with pytest.raises(NotBroughtError, match=r"the log of broker 1 \(audit-0\) ends at 1, not 2"):
+        actor._reach(3, Milestone((FIRST,), further={"audit-0": Milestone((FIRST,), disks={1: Disk(2, 0)})}))
+
+
+def test_a_power_loss_is_a_step_of_each_partition() -> None:
+    lost: Shown = {"step": "power-loss", "broker": 2}
+    steps = [lost, {**APPENDED, "partition": "audit-0"}, APPENDED, {"step": "start", "broker": 2}]
+    actor = come_to_in_audit((BOTH,), steps)
+    of_first, of_audit = (
+        [(step["step"], step.get("partition")) for step in actor._steps_of(partition)] for partition in (ORDERS, AUDIT)
+    )
+    assert of_first == [("power-loss", None), ("append", None), ("start", None)]
+    assert of_audit == [("power-loss", None), ("append", "audit-0")]
+
+
+def test_what_faults_found_otherwise_in_the_second_partition_is_noted() -> None:
+    actor = come_to_in_audit((BOTH, ALONE), leo=3)
+    wanted = Milestone(further={"audit-0": Milestone((FIRST,), left={1: Disk(2, 1)})})
+    since = [{**APPENDED, "broker": 1, "partition": "audit-0"}]
+    actor._note_unlike(3, "cut", wanted, since)
+    actor._note_ahead(3, "cut", wanted, Milestone(further={"audit-0": Milestone((FIRST, SHRUNK))}))
+    found = "line 3 of the script found"
+    assert actor.acted.unlike == [
+        f"{found} broker 1's log (audit-0) up to 3, not 2",
+        f"{found} the partition (audit-0) in a state that comes later: leader 1 epoch 0 ISR 1",
+    ]
+
+
+def test_a_line_names_its_partition_or_is_about_the_first() -> None:
+    actor = come_to_in_audit((BOTH,))
+    assert actor.partition_of({}) is ORDERS
+    assert actor.partition_of({"partition": "orders-0"}) is ORDERS
+    assert actor.partition_of({"partition": "audit-0"}) is AUDIT
+
+
+def test_partitions_are_whole_if_each_is() -> None:
+    actor = come_to_in_audit((replace(BOTH, replicas=(1, 2)),))
+    actor.cluster.brokers, actor.observer.is_up = {1: None}, lambda _: True
+    actor.cluster.offline = lambda _: set()
+    first = replace(BOTH, replicas=(1, 2))
+    for audit, whole in ((first, True), (replace(ALONE, replicas=(1, 2)), False), (replace(first, leader=-1), False)):
+        actor.cluster.history.states_of = lambda partition, audit=audit: [audit if partition is AUDIT else first]
+        assert actor._is_whole() == whole
