@@ -27,7 +27,7 @@ from faults.kinds.registry import KINDS
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
 from highwater.lab.tickets.findings_page import findings_of, findings_page
-from highwater.lab.tickets.ticket import findings, ticket
+from highwater.lab.tickets.ticket import findings, handwritten, ticket
 from highwater.lab.zoo import targets
 from scenarios.format.catalogue import load
 from scenarios.format.reference import reference
@@ -39,7 +39,7 @@ from tests.verification.confirm import __main__ as confirm
 from tests.verification.oracle import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from faults.kind import Amount, FaultKind
 
@@ -86,6 +86,18 @@ def built() -> dict[str, str]:
         **_tickets(),
         **{f"reviews/{name}.md": _review(name) for name in PROPOSALS},
     }
+
+
+def check_tree(tree: Mapping[str, str], made: Mapping[str, str], by_hand: set[str]) -> None:
+    """What is made is not committed, but for tickets written by hand; raises SystemExit for the first such page."""
+    titles = {
+        text.partition("\n")[0]: page
+        for page, text in made.items()
+        if page.endswith(".md") and page not in {f"tickets/{name}.md" for name in by_hand}
+    }
+    for page, text in tree.items():
+        if (same := titles.get(text.partition("\n")[0])) is not None:
+            raise SystemExit(f"{page} is made from the code: {same}")
 
 
 def linked(page: str, text: str) -> str:
@@ -302,13 +314,15 @@ def main() -> None:
     """Build.
 
     Raises:
-        SystemExit: a page has a broken link, or cannot be built.
+        SystemExit: a page has a broken link, cannot be built, or is in the tree although it is made.
     """
     if "--reviews" in sys.argv[1:]:
         review()
     shutil.rmtree(BUILD, ignore_errors=True)
     source = BUILD / "pages"
-    made = {page: linked(page, text) + _findings_of(page) for page, text in pages().items()} | built()
+    tree, derived = pages(), built()
+    check_tree(tree, derived, set(handwritten()))
+    made = {page: linked(page, text) + _findings_of(page) for page, text in tree.items()} | derived
     for name, text in made.items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text, encoding="utf-8")

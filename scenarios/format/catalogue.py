@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -132,7 +132,7 @@ def _read(content: Callable[[], bytes], source: str) -> Scenario:
     return _parsed(text, source)
 
 
-@lru_cache(maxsize=64)
+@cache
 def _bundled(name: str) -> Scenario:
     """A bundled scenario, whose file the tests validate, so that this need not."""
     from scenarios.format.scenario import of_file

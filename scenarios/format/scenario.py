@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, Final, Literal
 
 from faults.bounds import FaultBounds
@@ -325,7 +326,7 @@ _MODE: Final = {"enum": list(MODES)}
 _BROKERS: Final = json_parts.brokers(_COUNT, _COUNT, {"type": "array", "items": _MODE}, _MODE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scenario:
     """Cluster settings, workload, faults and expectations.
 
@@ -444,6 +445,10 @@ class Scenario:
 
     def scenario_hash(self) -> str:
         """Hash of settings, workload and faults, without title, expectations and comments (16 hex digits)."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> str:
         about = {one.name for one in converter.declared(Scenario) if Mark.ABOUT in one.marks}
         plain = {key: value for key, value in converter.to_plain(self).items() if key not in about}
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))

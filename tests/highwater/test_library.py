@@ -177,6 +177,7 @@ def test_the_package_is_the_command_line(tmp_path: Path) -> None:
     assert done.stdout.startswith("canary, mode hw, seed 0: acknowledged record LOST")
 
 
+@pytest.mark.world
 def test_a_review_is_that_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "LocalBackend", lambda _: Here())
     monkeypatch.setattr(reviewing, "_run_stories", lambda _: None)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 
 def outcome(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.strip()
 
 
+@pytest.mark.world
 def test_pyarrow_works_without_pandas_and_numpy_and_others_import_them() -> None:
     code = """
 import sys
@@ -30,6 +33,7 @@ print(pandas.DataFrame({"a": [1]}).shape)
     assert outcome(spared) == "[{'a': 1}] ['numpy', 'pandas']\n(1, 1)"  # Else the test above tests nothing.
 
 
+@pytest.mark.world
 def test_spark_is_found_where_pandas_is_spared() -> None:
     """The command line spares pandas; a sweep on Spark needs it to be installed, and no more."""
     code = """

@@ -23,6 +23,7 @@ REPORT = """<?xml version="1.0"?><testsuite>
 </testsuite>"""
 
 
+@pytest.mark.world
 def test_each_script_names_a_release_that_is_known() -> None:
     assert len(tickets.scripts()) >= 10
     for name, script in tickets.scripts().items():

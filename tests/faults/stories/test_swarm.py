@@ -262,6 +262,7 @@ def test_a_kind_that_needs_another_replica_alone_leaves_a_plan_empty() -> None:
     assert {len(plan.faults) for plan in drawn_within(LIMITS, mix, 20)} == {2, 3}
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("replicas", range(1, 8))
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_any_kind_alone_is_drawn_in_any_style(kind: str, replicas: int) -> None:

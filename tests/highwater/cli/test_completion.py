@@ -134,6 +134,7 @@ def test_shells_get_their_form(
     assert completing.answer(index(), f"{shell}_source") is None
 
 
+@pytest.mark.world
 def test_the_second_time_takes_no_import_of_commands(tmp_path: Path) -> None:
     """The first time makes the index; a damaged one is made anew."""
     words = {"COMP_WORDS": "highwater run --mode kip10", "COMP_CWORD": "3", completing.REQUEST: "bash_complete"}
@@ -156,6 +157,7 @@ def test_the_second_time_takes_no_import_of_commands(tmp_path: Path) -> None:
     assert kept.read_text() == text
 
 
+@pytest.mark.world
 def test_the_function_of_the_shell_is_clicks(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), completing.REQUEST: "zsh_source"}
     done = subprocess.run(

@@ -57,6 +57,7 @@ def limited(kib: int, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.world
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 def test_no_memory_is_one_line(tmp_path: Path) -> None:
     """While modules are imported; where exactly depends on the system. CPython itself may crash when its memory is
@@ -76,6 +77,7 @@ def test_no_memory_is_one_line(tmp_path: Path) -> None:
         assert limited(kib, *words).returncode == 0
 
 
+@pytest.mark.world
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 @pytest.mark.parametrize("kib", [150_000, 250_000, 300_000, 400_000])
 def test_too_little_memory_for_a_library_is_one_line(tmp_path: Path, kib: int) -> None:

@@ -151,6 +151,7 @@ def still_there(place: Path, before: dict[str, object]) -> bool:
     return {path: after.get(path) for path in before} == before
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("kind", ["file", "empty", "link", "folder"])
 @pytest.mark.parametrize("key", OF_FOLDERS, ids="".join)
 def test_a_folder_of_others_stays_as_it_is(
@@ -212,6 +213,7 @@ def test_what_others_have_stays_if_a_command_is_interrupted(
         signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("key", FILES, ids="".join)
 def test_a_file_of_others_is_not_replaced(highwater: Callable[..., Call], place: Path, key: tuple[str, str]) -> None:
     place.mkdir()

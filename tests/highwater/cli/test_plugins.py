@@ -161,6 +161,7 @@ def test_a_sweep_tells_how_often_a_value_decided(highwater: Callable[..., Call])
     assert one["runs"] == sum(first != second for first, second in zip(*digests, strict=True)) > 0
 
 
+@pytest.mark.world
 def test_an_installed_package_needs_no_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, highwater: Callable[..., Call]
 ) -> None:
@@ -184,6 +185,7 @@ def test_an_installed_package_needs_no_option(
     assert plugged.hashes().keys() == {"my_kip"}
 
 
+@pytest.mark.world
 def test_rows_do_not_depend_on_the_number_of_workers(tmp_path: Path, highwater: Callable[..., Call]) -> None:
     words = ("sweep", "blinks", "--modes", "kip320,kip320-max", "--seeds", "0..8", "--plugin", str(EXAMPLE))
     for workers in ("1", "2"):

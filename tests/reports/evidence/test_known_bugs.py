@@ -37,6 +37,7 @@ def test_every_bug_has_its_plan() -> None:
     assert sorted(file.name for file in FOLDER.glob("*.json")) == sorted(bug.file.name for bug in BUGS)
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_repair_keeps_the_data(bug: Bug) -> None:
     case, symptom = case_of(bug), Symptom(bug.kind, bug.inside)

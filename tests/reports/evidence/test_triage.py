@@ -83,6 +83,7 @@ def test_more_of_a_sample_are_the_same_and_others() -> None:
     assert sorted(one.seed for one in sample(found, None)) == list(range(100))
 
 
+@pytest.mark.world
 def test_a_time_limit_decides_only_how_many(swept: Path) -> None:
     store = Store(swept)
     parts: list[float] = []
@@ -145,6 +146,7 @@ def test_every_known_bug_is_the_repair_of_a_rule() -> None:
     assert known("isr_floor", "min-isr") is None
 
 
+@pytest.mark.world
 def test_buckets_are_the_same_from_any_number_of_processes(swept: Path) -> None:
     store = Store(swept)
     one, two = (triage(store, 2, "committed-loss", processes, shrunk=1) for processes in (1, 2))
@@ -249,6 +251,7 @@ def test_progress_names_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert capsys.readouterr().err == "looked at 11 of 101 failures, 0:01:30 left\n"
 
 
+@pytest.mark.world
 def test_a_process_that_is_killed_is_told() -> None:
     with pytest.raises(UnavailableError, match="processes were killed 4 times"):
         _each(signal.raise_signal, [signal.SIGKILL, signal.SIGKILL], 2)

@@ -124,11 +124,13 @@ def test_a_full_disk_keeps_what_is_recorded(tmp_path: Path, monkeypatch: pytest.
         assert record.results == {"1": 1, "3": 9}
 
 
+@pytest.mark.world
 def test_cases_of_a_killed_process_are_judged_again(tmp_path: Path) -> None:
     with LocalRunner(2) as runner:
         assert list(runner.map(partial(dies_once, tmp_path), range(8))) == list(range(8))
 
 
+@pytest.mark.world
 def test_processes_that_are_always_killed_end_it() -> None:
     with LocalRunner(2) as runner, pytest.raises(UnavailableError, match="killed 4 times"):
         list(runner.map(dies, range(2)))

@@ -115,6 +115,7 @@ def python(*code: str, path: Path) -> str:
     ).stdout
 
 
+@pytest.mark.world
 def test_scenarios_load_from_a_zip(tmp_path: Path) -> None:
     archive = tmp_path / "highwater.zip"
     with zipfile.ZipFile(archive, "w") as bundle:
@@ -130,6 +131,7 @@ def test_names_do_without_pydantic() -> None:
     assert python(*code, path=ROOT) == "False\n"
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("command", ["run kip101-scenario-1", "run chaos --seed 1", "explain kip101-scenario-1"])
 def test_bundled_scenarios_run_without_pydantic(command: str) -> None:
     words = [*command.split(), "--mode", "hw", "-q"]

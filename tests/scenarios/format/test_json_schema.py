@@ -99,6 +99,7 @@ def broken(data: dict[str, Any], chance: random.Random) -> tuple[str, dict[str, 
     return f"{kind} at {path}", changed
 
 
+@pytest.mark.world
 def test_a_hundred_broken_files_are_refused_by_both() -> None:
     chance = random.Random(0)
     refused = 0

@@ -160,6 +160,7 @@ def rows_of(folder: Path, hook: str, act: str, seeds: range) -> list[dict[str, o
         return [run_row(scenario, mode, seed, rules) for seed in seeds]
 
 
+@pytest.mark.world
 @settings(max_examples=50)
 @given(hook=st.sampled_from(HOOKS), act=st.sampled_from(ACTS), seed=st.integers(0, 99))
 @example(hook="on_isr", act="return step.before.isr", seed=0)
@@ -309,6 +310,7 @@ CHANCE: Final = "import random; return (_[1].log_start if random.random() < 0.5 
 COUNTS: Final = "act.n = getattr(act, 'n', 0) + 1; return (_[1].log_start if act.n % 3 else _[0][0], _[0][1])"
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("sweeps_here")
 @pytest.mark.parametrize("act", [CHANCE, COUNTS])
 def test_a_plugin_that_is_not_pure_is_noticed_by_a_sweep(

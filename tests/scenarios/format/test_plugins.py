@@ -504,6 +504,7 @@ UNCHANGED: dict[str, tuple[str, ...]] = {
 """Decision point -> golden runs that ask at it."""
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("point", POINTS)
 def test_a_value_that_answers_as_its_model_leaves_golden_digests_as_they_are(point: str, tmp_path: Path) -> None:
     golden = json.loads(FILE.read_text(encoding="utf-8"))["entries"]

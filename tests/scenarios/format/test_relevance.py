@@ -161,6 +161,7 @@ def test_places_are_rules_and_some_of_their_values() -> None:
             assert set(values) < set(RULES[rule].values)
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("mode", MODES)
 def test_histories_do_not_depend_on_what_decides_nothing_in_the_mode(mode: str) -> None:
     for turn in (0, 1):

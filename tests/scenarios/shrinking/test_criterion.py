@@ -105,6 +105,7 @@ def test_settings_are_repaired_where_they_are_not_as_told() -> None:
     assert not [repair for repair in repairs(safe) if not repair.is_rule]
 
 
+@pytest.mark.world
 def test_the_cause_is_each_single_repair_without_which_it_stays() -> None:
     case = failing("power", "hw", 50_087, "divergence")
     trials = Trials()

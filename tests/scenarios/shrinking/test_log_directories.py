@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from faults.plan import ALL_DIRECTORIES, ITS_DIRECTORY, Fault
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Topic
@@ -35,6 +37,7 @@ def with_directories(count: int, *faults: Fault, topics: tuple[Topic, ...] = ())
     return case.with_scenario(topics=topics)
 
 
+@pytest.mark.world
 def test_a_loss_that_needs_one_directory_keeps_one() -> None:
     found = shrunk(184, "committed-loss").case
     assert found.scenario.config["sim.log.dirs"] == 1

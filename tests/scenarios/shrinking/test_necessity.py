@@ -36,6 +36,7 @@ TWO = ("power", "kip101", 0)
 RACE = ("chaos", "kip320", 0)
 
 
+@pytest.mark.world
 def test_an_outage_loses_what_both_replicas_had_and_one_answered() -> None:
     takes = asked(*OUTAGE)
     kinds = [type(message.message) for message in takes.messages]
@@ -46,6 +47,7 @@ def test_an_outage_loses_what_both_replicas_had_and_one_answered() -> None:
     assert (takes.stays, takes.tries, takes.is_enough) == (TRIES, TRIES, True)
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("run", [OUTAGE, TWO])
 def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, str, int]) -> None:
     case, found, until_us = small(*run)
@@ -59,6 +61,7 @@ def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, st
     assert asking._run(case).row["digest"] == case.row()["digest"]
 
 
+@pytest.mark.world
 def test_messages_that_stand_for_each_other_are_told_together() -> None:
     case, found, _ = small(*TWO)
     asking = _NecessitySearch(case, found, Trials())
@@ -71,6 +74,7 @@ def test_messages_that_stand_for_each_other_are_told_together() -> None:
             assert not found.gone_from(asking._run(case, lost={message.name}).row)
 
 
+@pytest.mark.world
 def test_a_set_with_which_it_does_not_stay_is_not_enough() -> None:
     takes = asked(*RACE)
     assert takes.stays < 18

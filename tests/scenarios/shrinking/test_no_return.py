@@ -50,6 +50,7 @@ def test_latencies_of_a_continuation_are_its_own() -> None:
     assert case.row()["digest"] not in digests
 
 
+@pytest.mark.world
 def test_an_unwritten_batch_is_lost_with_its_machines_power() -> None:
     step = found().step
     assert step is not None
@@ -59,6 +60,7 @@ def test_an_unwritten_batch_is_lost_with_its_machines_power() -> None:
     assert not [at_us for at_us in times(small()[0]) if sooner.after_us < at_us < later.after_us]
 
 
+@pytest.mark.world
 def test_both_sides_of_the_step_and_the_ends_are_looked_at_closely() -> None:
     shares = found().shares
     close = [share for share in shares if share.runs == CONTINUATIONS]
@@ -84,6 +86,7 @@ def test_a_used_up_budget_leaves_fewer_continuations_and_says_so() -> None:
     assert curve(case, kind, Trials(lambda: True), times(case), times(case)) == Curve((), None, whole=False)
 
 
+@pytest.mark.world
 def test_what_does_not_rise_has_no_point_of_no_return() -> None:
     case, kind = small()
     kept = case.with_faults(())

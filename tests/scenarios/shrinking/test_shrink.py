@@ -33,6 +33,7 @@ def small(scenario: str, mode: str, first: int, kind: str) -> ShrunkCase:
     return shrunk(failing(scenario, mode, first, kind), kind)
 
 
+@pytest.mark.world
 def test_a_real_cluster_stays_as_it_is(tmp_path: Path) -> None:
     case = failing("power", "kip101", 50_000, "committed-loss").keeping_cluster()
     file = tmp_path / "plan.json"
@@ -47,6 +48,7 @@ def test_a_real_cluster_stays_as_it_is(tmp_path: Path) -> None:
     assert smaller.config["default.replication.factor"] == 2
 
 
+@pytest.mark.world
 @pytest.mark.parametrize(("scenario", "mode", "first", "kind"), FAILURES)
 def test_a_failure_becomes_small_and_stays_what_it_is(
     scenario: str, mode: str, first: int, kind: str, tmp_path: Path
@@ -78,6 +80,7 @@ def test_a_failure_becomes_small_and_stays_what_it_is(
     assert found.case.row()["digest"] == again.digest
 
 
+@pytest.mark.world
 def test_shrinking_is_deterministic() -> None:
     case = failing("sessions", "kip320", 50_000, "committed-loss")
     assert shrunk(case, "committed-loss") == small("sessions", "kip320", 50_000, "committed-loss")
@@ -107,6 +110,7 @@ def test_when_the_time_is_over_the_smallest_until_then_is_what_came_out(budget: 
     assert cures == tuple(sorted((*found.cause, *found.besides)))
 
 
+@pytest.mark.world
 def test_out_of_time_further_cures_of_the_result_are_named() -> None:
     case = failing("power", "hw", 113, "committed-loss")
     trials = Trials(lambda: trials.runs >= 150)

@@ -29,6 +29,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "environment"
 
 
+@pytest.mark.world
 def test_archive_runs_with_its_own_packages(unpacked: Path) -> None:
     code = (
         "import simpy, scenarios.version as v; from scenarios.single.run import run_row;"

@@ -56,6 +56,7 @@ def test_each_row_names_its_run(output: Path) -> None:
     assert len({(row["seed"], row["blow"]) for row in found}) == len(found)
 
 
+@pytest.mark.world
 def test_rows_do_not_depend_on_processes_and_chunks(output: Path, tmp_path: Path) -> None:
     run_sweep(BLOWS, tmp_path / "local", LocalBackend(2), chunks=5, wave_units=4)
     assert rows(tmp_path / "local", StoredRuns.ALL) == rows(output, StoredRuns.ALL)

@@ -136,6 +136,7 @@ def test_seeds_that_are_no_range_are_refused(first: int, end: int) -> None:
         named.sweep((load("canary"),), {"canary": ("hw",)}, first, end)
 
 
+@pytest.mark.world
 def test_rows_do_not_depend_on_processes_and_chunks(tmp_path: Path) -> None:
     run_sweep(POWER, tmp_path / "here", Here(), chunks=1)
     run_sweep(POWER, tmp_path / "chunks", Here(), chunks=3)
@@ -323,6 +324,7 @@ def test_a_driver_that_stood_still_finds_out_why_its_parts_are_gone(tmp_path: Pa
         run_sweep(CANARY, tmp_path, Stopped())
 
 
+@pytest.mark.world
 def test_two_drivers_that_do_the_same_do_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without claims, each believing to be alone."""
     monkeypatch.setattr(claim, "others", lambda *_: [])

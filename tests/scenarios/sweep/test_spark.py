@@ -95,6 +95,7 @@ def test_runs_with_blows_have_the_same_rows(backend: SparkBackend, tmp_path: Pat
     assert any(local_rows["blow"])
 
 
+@pytest.mark.world
 def test_rows_with_a_plugin_are_equal_with_any_number_of_workers(backend: SparkBackend, tmp_path: Path) -> None:
     backends: dict[str, Backend] = {"spark": backend, "one": LocalBackend(1), "two": LocalBackend(2)}
     with plugins.loaded(str(ROOT / "tests" / "fixtures" / "max_of_both.py")):

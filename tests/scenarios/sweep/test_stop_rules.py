@@ -120,6 +120,7 @@ def test_it_stops_after_the_same_seeds_however_it_is_divided(tmp_path: Path) -> 
     assert Store(tmp_path / "one").rows() == Store(tmp_path / "many").rows()
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("short_steps")
 def test_an_interrupted_step_is_completed_before_its_counts_matter(tmp_path: Path) -> None:
     expected = stopped(tmp_path / "undisturbed", 1, 4)
@@ -137,6 +138,7 @@ def test_an_interrupted_step_is_completed_before_its_counts_matter(tmp_path: Pat
     assert again.waves == []
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("short_steps")
 def test_a_stopped_sweep_goes_on_without_the_rule(tmp_path: Path) -> None:
     stopped(tmp_path / "out")

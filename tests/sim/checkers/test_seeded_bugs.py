@@ -174,5 +174,6 @@ def test_every_kind_has_a_defect_that_shows_it_and_is_on_the_page() -> None:
     assert {kind for kind in FINDINGS if f"`{kind}`" not in page} == set()
 
 
+@pytest.mark.world
 def test_seeds_are_clean_without_the_defects(power: Scenario) -> None:
     assert not any(inside(power, seed) for seed in SEEDS)

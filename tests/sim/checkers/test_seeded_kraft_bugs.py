@@ -116,6 +116,7 @@ def test_a_hw_that_does_not_wait_for_min_isr_passes_eligible_replicas(chaos: Sce
     assert any("candidate-incomplete" in kind and "leader-incomplete" not in kind for kind in kinds)
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("mode", ["kraft", "elr-4.3", "elr-recovery"])  # A new disk empties the ELR of elr.
 def test_seeds_are_clean_without_the_defects(chaos: Scenario, mode: str) -> None:
     clean = {

@@ -158,6 +158,7 @@ def fetch_ends_one_period_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ElidedFetch, "settle", late)
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("plant", [hw_told_at_once, session_counted_from_the_cut, fetch_ends_one_period_late])
 def test_mistakes_in_what_is_left_out_show_in_histories(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

@@ -194,6 +194,7 @@ def test_sessions_that_end_at_once(mode: str, apart_us: int, seconds: int) -> No
     assert found[0] == found[1]
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("mode", ["kip320", "kraft", "elr"])
 @pytest.mark.parametrize("restarted", [False, True])
 def test_sessions_of_brokers_killed_together_end_in_any_order(mode: str, restarted: bool) -> None:

@@ -106,6 +106,7 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
         read_cases(tmp_path)
 
 
+@pytest.mark.world
 def test_tables_of_another_folder_are_run(tmp_path: Path) -> None:
     _write(tmp_path)
     (tmp_path / "raft_votes.json").write_text("{}", encoding="utf-8")

@@ -161,6 +161,7 @@ def _check(runs: Runs, intact: dict[str, Outcome], fewest: int, *ability: tuple[
     assert len(unnoticed) <= (1 - SHARE) * len(depend), unnoticed
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("ability", ABILITIES)
 def test_a_core_that_does_nothing_is_noticed(intact: dict[str, Outcome], ability: str) -> None:
     _check(ALL, intact, FEWEST, *ABILITIES[ability])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.verification.hunt import fuzz
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 CASES = 50
 
 
+@pytest.mark.world
 def test_strange_input_ends_as_readme_says() -> None:
     report = fuzz.fuzz(0, CASES)
     assert report.cases == CASES

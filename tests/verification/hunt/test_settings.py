@@ -93,6 +93,7 @@ def test_most_of_what_is_drawn_passes_the_checks_of_the_command_line() -> None:
     assert all("would not start" in problem or "decides" in problem or "pinged" in problem for problem in refused)
 
 
+@pytest.mark.world
 def test_what_a_run_comes_to_and_takes_is_measured_as_a_user_runs_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_what_a_run_comes_to_and_takes_is_measured_as_a_user_runs_it(
     assert "exit code 70" in measured(one).why
 
 
+@pytest.mark.world
 def test_a_run_without_end_or_bound_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hunt, "KILLED_S", 1)
 
@@ -133,6 +135,7 @@ def test_a_run_without_end_or_bound_is_killed(monkeypatch: pytest.MonkeyPatch) -
     assert "exit code 69: highwater: out of memory" in measured(chaos()).why
 
 
+@pytest.mark.world
 @pytest.mark.parametrize(
     ("number", "settings", "verdict", "digest"),
     [
@@ -150,6 +153,7 @@ def test_what_once_took_more_than_any_machine_has(
     assert run_row(one.scenario(), one.mode, one.seed)["digest"] == digest
 
 
+@pytest.mark.world
 def test_drawn_settings_end_no_run_and_elision_changes_no_history() -> None:
     small = [one for one in cases() if one.file["brokers"]["count"] <= 7 and one.file["faults"]["count"][1] <= 60]
     found = [compared(one, event_budget=4_000) for one in small[:16]]

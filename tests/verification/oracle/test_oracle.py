@@ -25,6 +25,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.world
 @pytest.mark.parametrize(("subject", "release"), PAIRS, ids=lambda value: getattr(value, "name", value))
 def test_a_seed_is_a_case_and_any_part_of_it_runs(subject: Subject, release: str) -> None:
     for seed in range(20):
@@ -96,6 +97,7 @@ def test_branches_of_the_core_are_noticed() -> None:
     assert once < more
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("subject", CORE)
 def test_mutants_are_drawn_by_a_seed_and_change_what_they_say(subject: str) -> None:
     drawn = mutants(subject, 3, 1)

@@ -71,6 +71,7 @@ def test_a_page_compares_it_with_another_mode_on_the_same_plan(highwater: Callab
     assert page.stat().st_size > 10_000
 
 
+@pytest.mark.world
 def test_triage_examines_runs_with_blows_apart(highwater: Callable[..., Call], output: Path) -> None:
     call = highwater("triage", output, "--blows", "--kind", "committed-loss", "--most", "1")
     assert call.code == 0

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from highwater.lab.explore.kraft import scripting
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def test_an_option_of_the_other_control_plane_is_refused(highwater: Callable[...
     assert "--fences has no effect in kip320, a mode with ZooKeeper" in call.err
 
 
+@pytest.mark.world
 def test_random_walks_find_a_mutant(highwater: Callable[..., Call]) -> None:
     words = ("explore", "--mode", "elr-repaired", "--strict", "--isr", "3", "--rule", "mutant=hw-ignores-min-isr")
     call = highwater(*words, "--walks", "1000", "--seed", "3")

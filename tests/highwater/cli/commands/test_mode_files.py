@@ -48,6 +48,7 @@ def test_a_mode_file_is_shown_and_run(highwater: Callable[..., Call]) -> None:
     assert "--mode mine.toml" not in call.out.partition("mode elr-4.3")[2].partition("mode mine")[0]
 
 
+@pytest.mark.world
 def test_a_sweep_keeps_the_rules_of_a_mode_file(highwater: Callable[..., Call], here: Path) -> None:
     asked = ("sweep", "reassignments", "--modes", "elr-4.3,./mine.toml", "--output", "s", "--local", 1, "--brief")
     highwater(*asked, "--seeds", f"{SEED}..{SEED + 2}")

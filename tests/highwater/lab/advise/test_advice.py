@@ -182,6 +182,7 @@ def test_runs_are_those_of_the_scenario_on_the_same_seeds() -> None:
     assert last.cell(change, mode).acked == sum(row["batches_acked"] for row in rows)
 
 
+@pytest.mark.world
 def test_the_shortest_loss_still_loses_with_the_present_settings(tmp_path: Path) -> None:
     experiment = design(RACKS, {"min.insync.replicas": 2}, find("3.9"))
     *_, last = waves(experiment, 6, 1, LocalRunner())
@@ -199,6 +200,7 @@ def test_the_shortest_loss_still_loses_with_the_present_settings(tmp_path: Path)
     assert run(recorded.scenario, recorded.mode, found.seed).row["records_lost"] > 0
 
 
+@pytest.mark.world
 def test_without_time_the_loss_is_not_made_smaller() -> None:
     *_, last = waves(design(RACKS, {"min.insync.replicas": 2}, find("3.9")), 6, 1, LocalRunner())
     found = shortest_loss(last, time.monotonic())

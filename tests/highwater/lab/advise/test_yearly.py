@@ -118,6 +118,7 @@ def test_no_task_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.world
 def test_waves_grow_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = count()
     monkeypatch.setattr(yearly, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
@@ -135,6 +136,7 @@ def test_a_task_counts_the_losses_of_its_runs() -> None:
     assert lost > 0
 
 
+@pytest.mark.world
 def test_figures_do_not_depend_on_the_number_of_processes() -> None:
     found = exposed(outages=1.0)
     estimates = []

@@ -239,6 +239,7 @@ def test_static_values_that_are_none(value: str, tmp_path: Path, highwater: Call
     assert "this is no value of min.insync.replicas" in call.err
 
 
+@pytest.mark.world
 def test_a_partition_with_many_replicas_takes_no_longer(tmp_path: Path) -> None:
     brokers = ",".join(map(str, range(MEMBERS_MOST)))
     (tmp_path / "topics.txt").write_text(described(brokers))

@@ -18,11 +18,13 @@ def explored(mode: str, bounds: QuorumBounds, most_states: int = 60_000) -> tupl
     return world, search(world, until=VIOLATIONS, most_states=most_states)
 
 
+@pytest.mark.world
 def test_one_election_and_one_power_loss_do_no_harm() -> None:
     _, found = explored("kraft", QuorumBounds(epochs=1, records=1, losses=1))
     assert (found.exhausted, found.states, found.paths) == (True, 43_924, {})
 
 
+@pytest.mark.world
 def test_pre_votes_do_no_harm() -> None:
     _, found = explored("elr-4.3", QuorumBounds(epochs=1, records=0, losses=0))
     assert (found.exhausted, found.paths) == (True, {})

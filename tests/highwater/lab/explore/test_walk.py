@@ -30,6 +30,7 @@ def walked(mutant: str = "none", *, seed: int = 0, walks: int = 150) -> tuple[KR
     return cluster, walk(cluster, until=KINDS, walks=walks, most_events=50, seed=seed)
 
 
+@pytest.mark.world
 def test_walks_without_a_mutant_show_nothing() -> None:
     _, found = walked()
     assert (found.stopped, found.paths, found.walks) == (False, {}, 150)
@@ -70,6 +71,7 @@ def _shows(cluster: KRaftCluster, actions: list[Action], kind: str) -> bool:
     return False
 
 
+@pytest.mark.world
 def test_two_elections_suffice_if_a_leader_replays_both_at_once() -> None:
     bounds = KRaftBounds(losses=0, fences=0, isr=3, elections=2)
     cluster = KRaftCluster(mode("elr-4.3").rules, bounds)

@@ -380,6 +380,7 @@ def test_runs_without_faults_have_none() -> None:
     assert swept.events > 0
 
 
+@pytest.mark.world
 def test_a_hunt_shrinks_what_a_later_release_repairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hunter, "SEEDS", 1)
     monkeypatch.setattr(triage, "SHRINK_RUNS", 60)

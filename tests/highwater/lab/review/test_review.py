@@ -145,6 +145,7 @@ def test_what_cannot_be_reviewed_is_refused(tmp_path: Path) -> None:
         review(MODES["kip320-2.6.1"], kip320, tmp_path, claim_kind="comitted-loss")
 
 
+@pytest.mark.world
 @pytest.mark.usefixtures("sweeps_here")
 def test_the_command_writes_both_pages(highwater: Callable[..., Call], tmp_path: Path) -> None:
     words = ["review", "kip320+stop_replica=unchecked", "--against", "kip320", "--scenarios", "power", "--seeds", 2]

@@ -37,6 +37,7 @@ def test_another_order_of_election_is_harmless(tmp_path: Path) -> None:
     assert said[0] == "No violation of last-first was found that elr does not have, and no loss of availability."
 
 
+@pytest.mark.world
 def test_an_hw_of_the_leader_alone_loses(tmp_path: Path) -> None:
     found, said = reviewed("leader-alone", "elr", "elr-chaos", 4, tmp_path)
     assert (found.verdict, found.is_worse) == (LOSES, True)
@@ -69,6 +70,7 @@ def test_elr_without_a_feature_level_breaks_a_rolling_upgrade(tmp_path: Path) ->
     assert said[0] == "early-elr keeps its promise, but not while brokers are upgraded to it from kraft-3.5, or back."
 
 
+@pytest.mark.world
 def test_rules_that_answer_otherwise_and_change_no_history_are_not_tested(tmp_path: Path) -> None:
     found, said = reviewed("elr-4.3+isr_lag=time", "elr-4.3", "chaos", 3, tmp_path)
     assert (found.verdict, found.is_worse) == (UNTESTED, False)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 from highwater.lab.zoo.targets import names
 from highwater.lab.zoo.walks import all_walks
 from scenarios.version import PLAIN, build
@@ -76,6 +78,7 @@ def test_a_hunt_stops_at_the_seed_that_finds_the_mutant(highwater: Callable[...,
     assert (found["found"], found["median_seeds"], found["within_budget"]) == (1, None, None)
 
 
+@pytest.mark.world
 def test_a_hunt_walks_where_walks_find_sooner(highwater: Callable[..., Call]) -> None:
     words = ("zoo", "hunt", "hw-truncation", "--seeds", "100..200", "--ranges", "2")
     call = highwater(*words)
@@ -144,6 +147,7 @@ def test_a_hunt_names_what_it_lacks(highwater: Callable[..., Call]) -> None:
         assert problem in call.err
 
 
+@pytest.mark.world
 def test_runs_in_which_mutants_would_differ_are_counted(highwater: Callable[..., Call]) -> None:
     words = ("zoo", "count", "elr-chaos", "--seeds", "0..2")
     kraft, zookeeper = highwater(*words, "--json").json["counts"]
@@ -189,6 +193,7 @@ def test_a_hunt_takes_a_repair_in_place_of_a_mutant(highwater: Callable[..., Cal
     assert "go with --repair" in highwater("zoo", "hunt", "join-below-hw", "--mode", "kip279").err
 
 
+@pytest.mark.world
 def test_hunts_and_counts_resume_and_have_the_same_figures_in_any_number_of_processes(
     highwater: Callable[..., Call], tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ pytestmark = needs_sources
 QUICK = ("hw-ignores-min-isr", "hw-truncation", "kip101-divergence", "log-start-above-hw", "leo-of-skipped-epoch")
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("name", QUICK)
 def test_walks_find_it_and_nothing_without_it(name: str) -> None:
     found = all_walks()[name].hunt(1000, 100)

@@ -155,6 +155,7 @@ def found_by(seeds: range, sought: set[str]) -> set[str]:
     return found
 
 
+@pytest.mark.world
 def test_the_plans_that_find_the_bugs_find_nothing_without_them() -> None:
     assert found_by(range(40), set()) == set()
 

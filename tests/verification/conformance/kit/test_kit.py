@@ -22,6 +22,8 @@ from tests.verification.oracle.subjects import SUBJECTS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.world  # Each test starts processes, as other implementations do.
+
 HERE: Final = Path(__file__).parent
 EXAMPLE: Final = HERE / "example.py"
 SCHEMA: Final = json.loads((HERE / f"vectors-{SCHEMA_VERSION}.schema.json").read_text(encoding="utf-8"))

@@ -54,6 +54,7 @@ def test_a_short_counterexample_happens_in_the_simulation_and_not_without_its_mu
     assert scenario.broken_by == {"elr-repaired": rules}
 
 
+@pytest.mark.world
 def test_the_forgotten_expansion_happens_in_the_simulation() -> None:
     cluster, path, wanted = found("elr-4.3", {}, ONE_FENCE)
     assert (len(path), wanted.kind) == (10, "quorum-not-superset")
