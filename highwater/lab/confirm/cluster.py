@@ -163,11 +163,6 @@ class KafkaNode:
         places = self.places
         return next((place for place in places if (self.contents(place) / log).is_dir()), places[0])
 
-    @property
-    def log_folder(self) -> Path:
-        """The folder of its replica of the first partition."""
-        return self.folder_of(FIRST)
-
     def folder_of(self, partition: KafkaPartition) -> Path:
         """The folder of its replica of a partition."""
         log = partition.log

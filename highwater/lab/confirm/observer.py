@@ -16,7 +16,7 @@ from highwater.lab.confirm import files, processes
 from sim.history import steps as kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from highwater.lab.confirm.cluster import KafkaCluster, KafkaNode
@@ -283,11 +283,6 @@ class Observer:
         self._registered: dict[int, int] = {}
         self._ended: dict[int, int] = {}
         self._without: dict[int, set[str]] = defaultdict(set)
-
-    @property
-    def logs(self) -> Mapping[int, list[Stored]]:
-        """Broker -> its log of the first partition."""
-        return self.partitions[0].logs
 
     def _of(self, step: Shown) -> PartitionObserver:
         """The observer of a step's partition."""

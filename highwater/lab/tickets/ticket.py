@@ -33,7 +33,7 @@ RESULT: Final = (
 WRITTEN: Final = Path(__file__).with_name("written")
 """Tickets written by hand, and what scripts and tests of tickets have shown on brokers."""
 BY_HAND: Final = "<!-- Written by hand: "
-"""Begin of the comment in tickets that `ticket` cannot write, because `confirm` cannot perform their scenarios."""
+"""Begin of the comment in tickets that `ticket` cannot write; the reason follows."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def ticket(name: str, confirmed: dict[str, Any] | None = None) -> Ticket:
     """
     if (text := _by_hand(name)) is not None:
         if confirmed is not None:
-            raise InputError(f"{name}: 'highwater confirm' does not perform it, so --confirmed does not fit")
+            raise InputError(f"{name}: its ticket is written by hand, so --confirmed does not fit")
         return _handwritten(name, text)
     story = tell(name)
     if confirmed is not None:

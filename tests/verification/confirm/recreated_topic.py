@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.lab.confirm import files
-from highwater.lab.confirm.partitions import TOPIC
+from highwater.lab.confirm.partitions import FIRST, TOPIC
 from highwater.lab.confirm.producer import Send
 from sim.config import integer
 from sim.history.steps import APPEND
@@ -185,7 +185,7 @@ class Run(BrokerRun):
         self._until_accepted("the topic is deleted", lambda: self.admin.ask(request).responses[0].error_code)
         self.wait(
             "all replicas are deleted",
-            lambda: not any(node.log_folder.is_dir() for node in self.cluster.brokers.values()),
+            lambda: not any(node.folder_of(FIRST).is_dir() for node in self.cluster.brokers.values()),
         )
 
     def _fail_over(self) -> None:
@@ -216,7 +216,7 @@ class Run(BrokerRun):
     def _log(self, broker: int) -> list[Logged]:
         return [
             Logged(offset, batch.leader_epoch, batch.name)
-            for batch in files.read_log(self.cluster.node(broker).log_folder)
+            for batch in files.read_log(self.cluster.node(broker).folder_of(FIRST))
             for offset in range(batch.base_offset, batch.last_offset + 1)
         ]
 

@@ -72,7 +72,7 @@ def test_each_directory_is_formatted_and_the_metadata_log_is_in_none_of_them(tmp
     assert len({line for line in lines if line.startswith("directory.id=")}) == 3
     properties = cluster._of_several_directories(node)
     assert properties["metadata.log.dir"] == node.metadata
-    assert node.log_folder == tmp_path / "data-2" / "partition-0"
+    assert node.folder_of(FIRST) == tmp_path / "data-2" / "partition-0"
 
 
 def test_a_failed_directory_keeps_what_was_flushed_and_comes_back(tmp_path: Path) -> None:

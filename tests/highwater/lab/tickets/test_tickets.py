@@ -192,7 +192,7 @@ def test_a_ticket_that_is_written_by_hand_is_given_whole() -> None:
         name: (WRITTEN / name).read_text(encoding="utf-8") for name in ("recreated-topic.md", "RecreatedTopicTest.java")
     }
     assert written.notes == ["recreated-topic: this ticket is written by hand, because confirm does not delete topics"]
-    with pytest.raises(InputError, match="'highwater confirm' does not perform it"):
+    with pytest.raises(InputError, match="its ticket is written by hand"):
         ticket("recreated-topic", {"scenario": "recreated-topic"})
 
 
