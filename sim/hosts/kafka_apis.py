@@ -29,6 +29,7 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
     ProduceResponse,
+    topic_partition,
 )
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.fetch_session import FetchSession
@@ -88,7 +89,7 @@ class KafkaApis(ProduceHandler):
         if self._sessions:
             self._close_session(request.replica)
         name, offset, epoch, last_epoch = request.positions[0]
-        replica = self._replicas.replica(name)
+        replica = self._replicas.replica(name) or self._recreated(request, 0)
         if replica is None:
             self._reply_fetch(request, self._replicas.no_result(name))
             return
@@ -127,6 +128,24 @@ class KafkaApis(ProduceHandler):
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
             self._purgatory.await_expiry(delayed)
 
+    def _recreated(self, request: FetchRequest, place: int) -> HostedReplica | None:
+        """The replica that a follower's fetch of a deleted topic is about, because there is another topic of its name.
+
+        Without topic ids in requests (rule ``recreated_fetch``), it is a fetch of that topic.
+        Kafka: KafkaApis#handleFetchRequest.
+        """
+        name, offset, epoch, last_epoch = request.positions[place]
+        wanted = topic_partition(name)
+        for other, replica in self._replicas.replicas.items():
+            if topic_partition(other) == wanted and request.replica >= 0:
+                if self._broker.decide.refuses_recreated.yes():
+                    return None
+                positions = list(request.positions)
+                positions[place] = other, offset, epoch, last_epoch
+                request.positions = positions
+                return replica
+        return None
+
     def _answer_unassigned(self, replica: HostedReplica, request: FetchRequest) -> None:
         """Answer a fetch from a broker that is not a follower here: with an error, or by an empty response after its
         wait time.
@@ -156,7 +175,7 @@ class KafkaApis(ProduceHandler):
         replicas, positions, leader_epochs = self._replicas.replicas, request.positions, request.leader_epochs
         for place in list(range(len(positions))) if session is None else session.begin_fetch(request, now_us):
             position, leader_epoch = positions[place], leader_epochs[place]
-            replica = replicas.get(position[0])
+            replica = replicas.get(position[0]) or self._recreated(request, place)
             if replica is None:
                 found[place] = self._replicas.no_result(position[0])
                 waits = False

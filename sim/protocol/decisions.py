@@ -120,6 +120,7 @@ class Decisions:
         self.fenced_fetcher = self._of("fenced_fetcher")
         self.drops_late_fetches = self._on(rules.late_reply == "leader-epoch")
         self.drops_recreated = self._on(rules.recreated_reply == "dropped")
+        self.refuses_recreated = self._on(rules.recreated_fetch == "refused")
         self.drops_late_epoch_ends = self._on(rules.late_reply != "offset")
         self.checks_first_offset = self._on(rules.append_check == "first-offset")
         self.error_kills_thread = self._on(rules.append_error == "thread-dies")

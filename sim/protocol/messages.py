@@ -217,7 +217,7 @@ class FetchRequest(Message):
         leader: the receiving broker.
         replica: broker id of the follower, -1 for a consumer.
         broker_epoch: of the follower's registration, -1 for a consumer or if unknown.
-        positions: the positions to fetch.
+        positions: the positions to fetch; under rule ``recreated_fetch`` the leader renames those of deleted topics.
         leader_epochs: the leader epoch in which each position is fetched, whether the position carries it or not: the
             leader compares it under rule ``hw_needs_epoch``, the sender when the response arrives. Not a field on the
             wire.
@@ -253,7 +253,7 @@ class FetchRequest(Message):
         self.leader: Final = leader
         self.replica: Final = replica
         self.broker_epoch: Final = broker_epoch
-        self.positions: Final = positions
+        self.positions = positions
         self.leader_epochs: Final = leader_epochs
         self.version: Final = version
         self.incremental: Final = incremental

@@ -127,6 +127,7 @@ _HW: Final = Rules(
     fenced_fetcher="removed",
     late_reply="offset",
     recreated_reply="processed",
+    recreated_fetch="counted",
     append_check="last-offset",
     append_error="thread-dies",
     overlap_recovery="fails",
@@ -265,6 +266,8 @@ _REPAIRED: Final = _KIP320.override(
         "skipped_epoch": "forgets-leo",
         "log_start_checkpoint": "at-once",
         "deleted_replica": "keeps-epoch",
+        "recreated_reply": "dropped",
+        "recreated_fetch": "refused",
         "unknown_producer": "out-of-order",
         "snapshot_batches": "five",
     }
@@ -273,6 +276,7 @@ _REPAIRED: Final = _KIP320.override(
 _KRAFT_3_5: Final = _KIP320.override(
     {
         "control_plane": "kraft",
+        "recreated_fetch": "refused",
         "broker_metadata": "last-sent",
         "follower_truncation": "on-fetch",
         "truncate_at_leo": "drops-epochs",

@@ -201,6 +201,14 @@ class Rules:
             "AbstractFetcherThread.processFetchRequest",
         ),
     ]
+    recreated_fetch: Annotated[
+        Literal["counted", "refused"],
+        RuleSpec(
+            "What a leader does with a follower's late fetch request for a deleted topic, if it leads another topic of "
+            "that name: counts it as one of that topic, or refuses it by the topic id.",
+            "KafkaApis.handleFetchRequest; KIP-516, FetchRequest version 13 (3.1)",
+        ),
+    ]
     append_check: Annotated[
         Literal["last-offset", "first-offset"],
         RuleSpec(

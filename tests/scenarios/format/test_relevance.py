@@ -44,6 +44,7 @@ RULES_DECIDE: Final = _REPAIRS | {
     "session_epoch": ("kafka-6880", "kip320", 0, "first-fetch"),
     "fenced_fetcher": ("partitions", "kip320", 63, "retries"),
     "late_reply": ("last-replica-standing", "hw", 0, "leader-epoch"),
+    "recreated_fetch": ("recreated-topic-request", "kip320", 0, "refused"),
     "append_check": ("kip101-scenario-2-batches", "hw", 0, "first-offset"),
     "append_error": ("sessions", "kip101", 1, "partition-fails"),
     "overlap_recovery": ("kip101-scenario-2-batches", "hw", 0, "passes"),
