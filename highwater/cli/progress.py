@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from highwater.cli.console import Ui
     from scenarios.sweep.driver import Progress as Report
 
+NOTE_SECONDS: Final = 5
+"""Seconds between two progress notes."""
+NOTE: Final = "looked at {} of {} failures"
+SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
+READS: Final = "read {} of {} waves"
 LINE_SECONDS: Final = 10
 """Seconds before the first line off a terminal; each interval is twice as long as the one before."""
 LINE_SECONDS_MOST: Final = 320
@@ -69,3 +74,21 @@ def _bar(ui: Ui) -> Progress:
 
     text = TextColumn("{task.description}", markup=False)
     return Progress(BarColumn(bar_width=24), MofNCompleteColumn(), text, console=ui.stderr(), transient=True)
+
+
+def noted(ui: Ui, note: str = NOTE, seconds: float = NOTE_SECONDS) -> Callable[[int, int], None]:
+    """Note progress every so many seconds, with the time left at the rate since the first report."""
+    first: tuple[float, int] | None = None
+    last = 0.0
+
+    def tell(done: int, there: int) -> None:
+        nonlocal first, last
+        now = time.monotonic()
+        if first is None or done <= first[1]:
+            first, last = (now, done), now
+        elif now - last >= seconds and done < there:
+            last = now
+            left = (now - first[0]) / (done - first[1]) * (there - done)
+            ui.note(f"{note.format(done, there)}, {duration(left)} left")
+
+    return tell

@@ -61,7 +61,11 @@ class Frame:
         for table in tables:
             for name in table.column_names:
                 columns.setdefault(name, _Column(name)).add(table[name])
-        return cls({name: column.whole(np) for name, column in columns.items()})
+        found = {}
+        while columns:  # The parts of a column go as soon as it is whole.
+            name, column = columns.popitem()
+            found[name] = column.whole(np)
+        return cls(found)
 
     def coded(self, name: str) -> Coded:
         """A column of few different values."""
@@ -138,7 +142,8 @@ class _Column:
             for chunk in column.chunks:
                 encoded = chunk.dictionary_encode()
                 places = [self._place.setdefault(word, len(self._place)) for word in encoded.dictionary.to_pylist()]
-                self._parts.append(np.array(places, np.int32)[encoded.indices.to_numpy()])
+                smallest = np.min_scalar_type(len(self._place))
+                self._parts.append(np.array(places, smallest)[encoded.indices.to_numpy()])
 
     def whole(self, np: Any) -> Array | Coded:
         found: Array = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int32)

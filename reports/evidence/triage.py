@@ -40,7 +40,7 @@ from sim.errors import InputError, did_you_mean
 from sim.protocol.rules import RULES, unmet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scenarios.sweep.store import Store
     from sim.protocol.modes import Mode
@@ -56,6 +56,8 @@ SHRUNK: Final = 40
 """Buckets whose smallest seed is shrunk, inside the promise first, then by size; in most sweeps all."""
 DOCUMENTED: Final = "documented in FINDINGS.md"
 """The bug of a bucket whose ticket is scenarios that show a finding."""
+BATCH: Final = 10_000
+"""Rows that are dictionaries at a time."""
 SHRINK_RUNS: Final = 400
 """Maximum number of runs to shrink one seed: a count, since times differ from machine to machine."""
 
@@ -193,23 +195,30 @@ def failures(store: Store, kind: str | None = None) -> list[Failure]:
         NoFailureError: no run violated anything, or nothing of that kind.
     """
     columns = ["scenario", "mode", "seed", "verdict", "violations", "violations_inside", "replay", "blow", *store.grid]
-    rows = [row for _, table in store.tables(columns) for row in _failing(table)]
-    kinds = {one for row in rows for one in row["violations"].split(",")}
+    kinds: set[str] = set()
+    found = []
+    # Wave by wave: of a million runs, rows as dictionaries would take more memory than all else.
+    for _, table in store.tables(columns):
+        for row in _failing(table):
+            violated = row["violations"].split(",")
+            kinds.update(violated)
+            if kind is None or kind in violated:
+                found.append(_failure(row, tuple(store.grid), kind))
     if not store.covered:
         raise store.no_rows()
-    if not rows:
+    if not kinds:
         ended = " that came to its end" if of_store(store) else ""
         raise NoFailureError(f"{store.folder.shown}: no run{ended} violated anything")
-    if kind is not None and kind not in kinds:
-        raise NoFailureError(f"--kind {kind!r} was violated in no run{did_you_mean(kind, kinds)}")
-    about = [row for row in rows if kind is None or kind in row["violations"].split(",")]
-    return sorted((_failure(row, tuple(store.grid), kind) for row in about), key=_order)
+    if not found:
+        raise NoFailureError(f"--kind {kind!r} was violated in no run{did_you_mean(str(kind), kinds)}")
+    return sorted(found, key=_order)
 
 
-def _failing(table: Any) -> list[dict[str, Any]]:
-    places = [place for place, kinds in enumerate(table["violations"].to_pylist()) if kinds]
-    rows: list[dict[str, Any]] = table.take(places).to_pylist() if places else []
-    return [row for row in rows if row["verdict"] != "error"]
+def _failing(table: Any) -> Iterator[dict[str, Any]]:
+    told = zip(table["violations"].to_pylist(), table["verdict"].to_pylist(), strict=True)
+    places = [place for place, (kinds, verdict) in enumerate(told) if kinds and verdict != "error"]
+    for first in range(0, len(places), BATCH):
+        yield from table.take(places[first : first + BATCH]).to_pylist()
 
 
 def _failure(row: dict[str, Any], keys: tuple[str, ...], kind: str | None) -> Failure:

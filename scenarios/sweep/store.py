@@ -21,7 +21,7 @@ one folder and damages stores.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -253,7 +253,7 @@ def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
     if "blow" in rows.column_names:
         rows = rows.filter(pc.field("blow") == "")
     by = [name for name in row_columns.key(sweep.grid) if name != "seed"]
-    groups = rows.group_by(by, use_threads=False).aggregate([("seed", "list")]).to_pylist()
+    groups = rows.group_by(by).aggregate([("seed", "list")]).to_pylist()
     seeds = {tuple(group[name] for name in by): sorted(group["seed_list"]) for group in groups}
     pieces: list[Piece] = []
     for variant, keys in enumerate(sweep.row_keys()):
@@ -276,6 +276,7 @@ class Store:
         modes: names of the modes whose rows are read.
         runs: the runs whose rows are read.
         damage: wave -> damage found so far. A damaged wave does not count.
+        tell: called with the number of waves that `tables` has given, and that of all.
 
     Raises:
         InputError: the folder is no sweep's, or of a newer version.
@@ -300,6 +301,7 @@ class Store:
         self.runs = StoredRuns.SEEDS
         self._chosen: dict[str, list[str]] = {}
         self.damage: dict[str, DamageError] = {}
+        self.tell: Callable[[int, int], None] = lambda _done, _all: None
 
     def choose(
         self, scenario: str | None = None, modes: Iterable[str] | None = None, runs: StoredRuns = StoredRuns.SEEDS
@@ -408,7 +410,8 @@ class Store:
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[Wave, pa.Table]]:
         """The chosen rows of each wave; damaged waves are recorded in `damage` and skipped."""
         needed = columns if columns is None else list(dict.fromkeys([*columns, *self._chosen, "blow"]))
-        for wave in self.waves:
+        for done, wave in enumerate(self.waves):
+            self.tell(done, len(self.waves))
             if wave.name not in self.damage:
                 try:
                     table = wave.table(self.sweep, needed)
@@ -421,6 +424,9 @@ class Store:
                         is_seed = pc.field("blow") == ""
                         table = table.filter(is_seed if self.runs is StoredRuns.SEEDS else ~is_seed)
                     yield wave, table if columns is None else table.select(list(columns))
+                    del table
+                    # Arrow keeps what a wave took, which is several times its rows.
+                    pa.default_memory_pool().release_unused()
 
     def table(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
         """All rows that count, in the order of their key and blows, with these columns or all; raises InputError if a

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import click
 
 from highwater.cli.options import Command, takes
+from highwater.cli.progress import READS, noted
 from highwater.option import Argument, Option
 from highwater.requests import AsJson, CompareRequest, Form
 from reports.analysis import compare, paired, sentences
@@ -58,6 +59,7 @@ def command(ui: Ui, asked: CompareOptions) -> int:
         return _two(ui, asked, asked.other)
     kinds = None if asked.kind is None else [sentences.check_kind(asked.kind)]
     store = asked.store()
+    store.tell = noted(ui, READS, 1)
     comparisons = compare.of_store(store, asked.by, kinds)
     errors = error_groups.of_store(store)
     shortcomings = store.shortcomings()

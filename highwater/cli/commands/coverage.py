@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli.options import Command, takes
+from highwater.cli.progress import READS, noted
 from highwater.requests import AsJson, StoreRequest
 from reports.document.blocks import Line, Table
 from sim import exit_codes
@@ -34,7 +35,9 @@ def command(ui: Ui, asked: CoverageOptions) -> int:
     """Show the coverage of a sweep: transitions, rule branches, and transitions after each kind of fault."""
     from reports.analysis import coverage_table as coverage
 
-    report = coverage.read(asked.store())
+    store = asked.store()
+    store.tell = noted(ui, READS, 1)
+    report = coverage.read(store)
     ui.caution(report.shortcomings)
     if asked.as_json:
         ui.json(coverage.as_json(report))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from highwater.cli.commands.triage import SHRINKS, progress
 from highwater.cli.options import Command, takes
+from highwater.cli.progress import READS, SHRINKS, noted
 from highwater.requests import ReportRequest
 from reports import starts
 from scenarios import own_files
@@ -28,6 +28,7 @@ def command(ui: Ui, asked: ReportRequest) -> int:
     The answer in sentences, rates with intervals inside and outside the promise, modes in pairs, failures and their
     causes as stories, the guarantee map, safety against availability, what was never reached, and how to reproduce it.
     """
+    from reports.analysis import coverage_table
     from reports.analysis.sentences import check_kind
     from reports.evidence.triage import for_report
     from reports.page.build import page
@@ -39,7 +40,9 @@ def command(ui: Ui, asked: ReportRequest) -> int:
     if asked.kind is not None:
         check_kind(asked.kind)
     store = asked.store()
-    found = for_report(store, asked.most, asked.processes or 1, progress(ui), progress(ui, SHRINKS), asked.kind)
+    store.tell = noted(ui, READS, 1)
+    coverage_table.read(store)  # It may be missing: said before minutes are spent on causes.
+    found = for_report(store, asked.most, asked.processes or 1, noted(ui), noted(ui, SHRINKS), asked.kind)
     text = page(store, found, asked.kind)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from highwater.cli.options import Command, takes
-from highwater.cli.progress import duration
+from highwater.cli.progress import READS, SHRINKS, noted
 from highwater.option import Option
 from highwater.requests import PROCESSES, AsJson, Kind, StoreRequest
 from reports.document.blocks import Heading, Line, Table
 from sim import exit_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from highwater.cli.console import Ui
     from reports.document.blocks import Block
     from reports.evidence.triage import Bucket, Triage
-
-NOTE_SECONDS: Final = 5
-"""Seconds between two progress notes."""
-NOTE: Final = "looked at {} of {} failures"
-SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +53,9 @@ def command(ui: Ui, asked: TriageOptions) -> int:
     from scenarios.sweep.store import StoredRuns
 
     store = asked.store()
+    store.tell = noted(ui, READS, 1)
     store.runs = StoredRuns.BLOWS if asked.blows else StoredRuns.SEEDS
-    tell, tell_shrunk = progress(ui), progress(ui, SHRINKS)
+    tell, tell_shrunk = noted(ui), noted(ui, SHRINKS)
     try:
         found = triage.triage(
             store,
@@ -129,21 +124,3 @@ def _smallest(found: Triage, folder: str, *, several: bool) -> Iterator[Block]:
             yield Line(f"seed {bucket.smallest.seed} shrunk: {left}; batches: {bucket.small.batches}")
             yield Line(bucket.smallest.replay)
             yield Line(explains(bucket, folder, several=several))
-
-
-def progress(ui: Ui, note: str = NOTE) -> Callable[[int, int], None]:
-    """Note progress from time to time, with the time left at the rate since the first report."""
-    first: tuple[float, int] | None = None
-    last = 0.0
-
-    def tell(done: int, there: int) -> None:
-        nonlocal first, last
-        now = time.monotonic()
-        if first is None:
-            first, last = (now, done), now
-        elif now - last >= NOTE_SECONDS and done < there:
-            last = now
-            left = (now - first[0]) / (done - first[1]) * (there - done)
-            ui.note(f"{note.format(done, there)}, {duration(left)} left")
-
-    return tell

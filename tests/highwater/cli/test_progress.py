@@ -4,7 +4,7 @@ import io
 from typing import TYPE_CHECKING
 
 from highwater.cli.console import Ui
-from highwater.cli.progress import LINE_SECONDS, status, sweep_progress
+from highwater.cli.progress import LINE_SECONDS, noted, status, sweep_progress
 from scenarios.sweep.driver import Progress
 
 if TYPE_CHECKING:
@@ -61,3 +61,27 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         progress(Progress(1, 1000, {"[red]": 1}, 0))
     assert "1/1000" in stream.getvalue()
     assert "[red] 1" in stream.getvalue()
+
+
+def test_progress_names_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = iter([100.0, 102.0, 110.0])
+    monkeypatch.setattr("highwater.cli.progress.time.monotonic", lambda: next(now))
+    tell = noted(Ui())
+    for done in (1, 2, 11):
+        tell(done, 101)
+    assert capsys.readouterr().err == "looked at 11 of 101 failures, 0:01:30 left\n"
+
+
+def test_a_second_round_begins_with_its_own_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Several passes over a sweep's waves are told as one after another."""
+    now = iter([0.0, 2.0, 10.0, 12.0])
+    monkeypatch.setattr("highwater.cli.progress.time.monotonic", lambda: next(now))
+    tell = noted(Ui(), "read {} of {} waves", 1)
+    for done in (0, 5, 0, 1):
+        tell(done, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "read 5 of 10 waves, 0:00:02 left",
+        "read 1 of 10 waves, 0:00:18 left",
+    ]

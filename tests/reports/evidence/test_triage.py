@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import highwater as hw
-from highwater.cli.commands.triage import progress
-from highwater.cli.console import Ui
 from reports.evidence.triage import (
     ExaminedFailure,
     Failure,
@@ -240,15 +238,6 @@ def test_buckets_name_what_a_user_can_do(
     assert re.search(r"mode +kind +failures +share +smallest +what to do +repair", call.out)
     buckets = highwater("triage", moved, *options, "--json").json["buckets"]
     assert all(re.search(r"=|^Kafka |^no (release yet|single repair)$", bucket["advice"]) for bucket in buckets)
-
-
-def test_progress_names_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    now = iter([100.0, 102.0, 110.0])
-    monkeypatch.setattr("highwater.cli.commands.triage.time.monotonic", lambda: next(now))
-    tell = progress(Ui())
-    for done in (1, 2, 11):
-        tell(done, 101)
-    assert capsys.readouterr().err == "looked at 11 of 101 failures, 0:01:30 left\n"
 
 
 @pytest.mark.world
