@@ -26,8 +26,14 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGES: Final = ("sim", "faults", "scenarios", "reports", "highwater")
 SINGLE: Final = ("convergence", "coverage_column", "draws", "ended_run", "execution", "result", "reuse", "rows", "run")
 COMPILED: Final = ("sim/**/*.py", "faults/**/*.py", *(f"scenarios/single/{name}.py" for name in SINGLE))
-NOT_COMPILED: Final = ("sim/protocol/rules.py", "sim/native.py", "**/__init__.py")
-"""The rules read their own annotations, which a compiled class does not keep. A mark for the compiler stays plain."""
+NOT_COMPILED: Final = (
+    *("sim/protocol/rules.py", "sim/native.py", "**/__init__.py"),
+    *("faults/kinds/registry.py", "sim/config.py", "sim/protocol/mutants.py", "sim/protocol/decision_points.py"),
+)
+"""The rules read their own annotations, which a compiled class does not keep. A mark for the compiler stays plain.
+Tables are executed once, and would become functions of thousands of lines."""
+LONGEST: Final = 5_000
+"""Lines of C that a function may have: at 37,000, one took a C compiler a minute and a gigabyte."""
 RECORD: Final = "scenarios/build.json"
 """Of which sources the machine code was made: see `scenarios.version`."""
 TOOLS: Final = ("mypy", "setuptools")
@@ -141,6 +147,18 @@ def _is_gcc() -> bool:
     return "Free Software Foundation" in told
 
 
+def check_lengths(folder: Path) -> None:
+    """Raises SystemExit if a function in the C files of a folder is longer than `LONGEST`."""
+    for path in sorted(folder.rglob("*.c")):
+        begin, head = 0, ""
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+            if line.endswith(") {") and not line[0].isspace():
+                begin, head = number, line
+            elif line == "}" and number - begin > LONGEST and head:
+                name = head.partition("(")[0].rpartition(" ")[2]
+                raise SystemExit(f"{name} has {number - begin:,} lines of C: divide it, or do not compile its module")
+
+
 def main() -> None:
     """Compile the modules that are named, in the current folder; in a process of its own, for mypyc's state."""
     from mypyc.build import mypycify
@@ -164,6 +182,7 @@ def main() -> None:
     # A C file for each module: together they took twice the time, and one core.
     words = [*TAKEN_FOR_TRUE, *sys.argv[2:]]
     extensions = mypycify(words, opt_level=LEVEL, debug_level="0", multi_file=True)
+    check_lengths(Path("build"))
     if _is_gcc():
         for extension in extensions:
             extension.extra_compile_args += list(DIRECT)

@@ -1,4 +1,5 @@
-"""Translates to C what the compiled build compiles, and throws it away: says in seconds whether mypyc takes it all.
+"""Translates to C what the compiled build compiles, and throws it away: says in seconds whether mypyc takes it all,
+and how long the functions become.
 
 No C compiler is needed. Some of what Python can say makes mypyc stop; only a translation shows it.
 """
@@ -10,7 +11,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from build_hook import PACKAGES, modules
+from build_hook import PACKAGES, check_lengths, modules
 from mypyc.build import mypycify
 
 
@@ -18,7 +19,7 @@ def main() -> None:
     """Translate a copy of the packages.
 
     Raises:
-        SystemExit: mypyc does not take them; the reason is on stderr.
+        SystemExit: mypyc does not take them, and the reason is on stderr; or a function becomes too long.
     """
     root = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -27,6 +28,7 @@ def main() -> None:
         os.chdir(folder)
         try:
             mypycify(modules(Path()), multi_file=True)
+            check_lengths(Path("build"))
         finally:
             os.chdir(root)
 

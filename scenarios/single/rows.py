@@ -153,10 +153,11 @@ def _rounds(name: str, place: int, meaning: str) -> Column:
     return Column(name, "int", meaning, _sum_of_rounds(place), ColumnGroup.ROUNDS)
 
 
-def _columns() -> tuple[Column, ...]:
-    # In a function: at module level, mypyc does not know the types of the recorder yet.
+# In functions: at module level, mypyc does not know the types of the recorder yet.
+
+
+def _columns_of_key() -> tuple[Column, ...]:
     return (
-        # Key.
         Column("scenario", "string", "name of the scenario", lambda run: run.scenario.name, group=ColumnGroup.KEY),
         Column("mode", "string", "name of the mode", group=ColumnGroup.KEY),
         Column("seed", "bigint", "every random choice derives from it", group=ColumnGroup.KEY),
@@ -184,7 +185,11 @@ def _columns() -> tuple[Column, ...]:
             "number of the last blow among those after its warning, from 0; -1: none",
             lambda run: run.scenario.blows[-1].variant if run.scenario.blows else UNKNOWN,
         ),
-        # Outcome.
+    )
+
+
+def _columns_of_outcome() -> tuple[Column, ...]:
+    return (
         Column("verdict", "string", "`ok`, `violation`, `stalled`, `error` or `exhausted` (a budget was used up)"),
         Column(
             "expected",
@@ -243,7 +248,11 @@ def _columns() -> tuple[Column, ...]:
             "first lines of an exception, or the failed story step, or the exhausted budget; empty when none",
         ),
         Column("digest", "string", "hash of all protocol steps: equal for equal histories"),
-        # Events.
+    )
+
+
+def _columns_of_events() -> tuple[Column, ...]:
+    return (
         Column(
             "drawn_settings",
             "string",
@@ -345,7 +354,12 @@ def _columns() -> tuple[Column, ...]:
             "1: at the end a partition waits for an operator though a live replica has all committed records; else 0",
             since=11,
         ),
-        # Availability: `sim.history.availability`.
+    )
+
+
+def _columns_of_availability() -> tuple[Column, ...]:
+    """See `sim.history.availability`."""
+    return (
         Column(
             "window_ms",
             "bigint",
@@ -421,14 +435,17 @@ def _columns() -> tuple[Column, ...]:
             "mode whose run gave this row, because no rule in which the modes differ had an effect; empty: it ran",
             since=9,
         ),
-        # Replay.
         Column(
             "replay", "string", "command that repeats a run that violates, stalls or is not as expected; else empty"
         ),
     )
 
 
-COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _columns()}
+COLUMNS: Final[dict[str, Column]] = {
+    column.name: column
+    for columns in (_columns_of_key(), _columns_of_outcome(), _columns_of_events(), _columns_of_availability())
+    for column in columns
+}
 """Name -> column, in the order of the row."""
 _FILLS: Final = [(column.name, column.fill) for column in COLUMNS.values()]
 

@@ -24,7 +24,7 @@ from sim.protocol.messages import (
     OPERATION_NOT_ATTEMPTED,
     LeaderAndIsr,
 )
-from sim.protocol.mutants import Mutation
+from sim.protocol.mutations import Mutation
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide
 from sim.protocol.zookeeper.zk_operations import Result

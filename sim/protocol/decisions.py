@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Final, TypeVar, final
 
-from sim.protocol.mutants import Mutations
+from sim.protocol.mutations import Mutations
 from sim.protocol.rules import ADDED_VALUES, RULES, Rules, built_in
 
 T = TypeVar("T")

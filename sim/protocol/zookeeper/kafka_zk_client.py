@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sim.protocol.decisions import Decision
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.mutants import Mutation
+from sim.protocol.mutations import Mutation
 from sim.protocol.zookeeper import election
 
 Change = tuple[int, tuple[int, ...], tuple[int, ...]]

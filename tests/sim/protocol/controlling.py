@@ -8,7 +8,7 @@ from typing import Any
 from sim.protocol.decisions import Decision, Decisions
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
-from sim.protocol.mutants import Mutation
+from sim.protocol.mutations import Mutation
 from sim.protocol.probes import PROBES
 from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.election import BrokerInfo, Registry

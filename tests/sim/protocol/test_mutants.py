@@ -25,7 +25,8 @@ from sim.protocol.messages import (
     UpdateMetadataRequest,
 )
 from sim.protocol.modes import MODES
-from sim.protocol.mutants import MUTANTS, NO_MUTANT, Mutation
+from sim.protocol.mutants import MUTANTS, NO_MUTANT
+from sim.protocol.mutations import Mutation
 from sim.protocol.replica.become_follower import restarts_fetcher
 from sim.protocol.replica.followers import UNKNOWN_LEO
 from sim.protocol.replica.replica import Replica

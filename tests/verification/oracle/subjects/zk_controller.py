@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from random import Random
 
-    from sim.protocol.mutants import Mutation
+    from sim.protocol.mutations import Mutation
     from sim.protocol.rules import Rules
     from sim.protocol.zookeeper.kafka_zk_client import Decide
     from sim.protocol.zookeeper.zk_operations import Operation, Steps
