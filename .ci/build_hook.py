@@ -29,9 +29,11 @@ COMPILED: Final = ("sim/**/*.py", "faults/**/*.py", *(f"scenarios/single/{name}.
 NOT_COMPILED: Final = (
     *("sim/protocol/rules.py", "sim/native.py", "**/__init__.py"),
     *("faults/kinds/registry.py", "sim/config.py", "sim/protocol/mutants.py", "sim/protocol/decision_points.py"),
+    "sim/protocol/probes.py",
 )
 """The rules read their own annotations, which a compiled class does not keep. A mark for the compiler stays plain.
-Tables are executed once, and would become functions of thousands of lines."""
+Tables are executed once, and would become functions of thousands of lines. A compiled module takes over nothing of an
+``import *``."""
 LONGEST: Final = 5_000
 """Lines of C that a function may have: at 37,000, one took a C compiler a minute and a gigabyte."""
 RECORD: Final = "scenarios/build.json"

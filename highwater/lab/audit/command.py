@@ -120,7 +120,7 @@ def command(
     from highwater.lab.audit.broker_logs import read_broker_logs
     from highwater.lab.audit.distance import AuditDistances
     from highwater.lab.audit.restart import check
-    from highwater.lab.audit.results import Named
+    from highwater.lab.audit.results import Named, restart_answer, verdict
     from highwater.lab.audit.results import as_json as results_as_json
 
     _check_distance(distance, partitions, stories, broker)
@@ -135,6 +135,7 @@ def command(
     measured = AuditDistances(found, most_events) if distance else None
     distances = {} if measured is None else _distances(found, measured, partitions)
     restart = None if broker is None else check(found, broker, name)
+    code = _exit_code(found, restart, logs)
     if as_json:
         ui.json(results_as_json(found, name, restart, distances, logs))
     else:
@@ -143,13 +144,15 @@ def command(
             form,
         )
         ui.caution([*found.notes, *([] if logs is None else logs.notes)])
+        if form == "text":
+            ui.verdict(verdict(found, logs) if restart is None else restart_answer(found, restart), code)
     if stories is not None and measured is not None:
         ui.note(_write_stories(stories, measured, distances, name, most))
     if output is not None:
         from highwater.lab.audit.page import audit_page
 
         _write_page(ui, output, audit_page(found, paths, name, distances, logs))
-    return _exit_code(found, restart, logs)
+    return code
 
 
 def _check_output(output: Path | None, broker: int | None) -> None:

@@ -147,6 +147,16 @@ def answer(audit: Audit) -> str:
     return f"At risk: {'; '.join(parts)}."
 
 
+def verdict(audit: Audit, logs: BrokerLogs | None) -> str:
+    """The last line: the partitions at risk now, and all else for which the exit code is 1."""
+    parts = [answer(audit)]
+    if audit.unexplained:
+        parts.append(explained(audit)[0])
+    if logs is not None and logs.lost:
+        parts.append(f"The brokers' logs show {counted(len(logs.lost), 'loss', 'losses')} of committed records.")
+    return " ".join(parts)
+
+
 def explained(audit: Audit) -> list[str]:
     """How many records of partitions have an explanation."""
     counts = audit.explained
