@@ -320,17 +320,28 @@ def rebuild() -> None:
 
 @cache
 def _questions() -> tuple[tuple[int, int], ...]:
-    """For each decision, bits of the values of its rule that answer yes and of those that answer no; found by trying
-    all values.
+    """For each decision, bits of the values of its rule that answer yes and of those that answer no.
+
+    Found by trying. A decision depends on one rule, so many rules are changed at once: each of those that have a value
+    in this place is numbered, and each bit of these numbers is a trial, in which a decision differs if its rule does.
     """
     some = Rules.of({name: spec.values[0] for name, spec in RULES.items()})
-    answers = [Decisions(some.override({rule: value})).answers() for rule, value in VALUES]
-    questions = []
-    for place in range(len(answers[0])):
-        agreeing = sum(1 << number for number, given in enumerate(answers) if given[place])
-        (mask,) = [mask for mask in _MASKS.values() if agreeing & mask not in (0, mask)]
-        questions.append((agreeing & mask, mask & ~agreeing))
-    return tuple(questions)
+    first = Decisions(some).answers()
+    masks, others = [0] * len(first), [0] * len(first)
+    for place in range(1, max([len(spec.values) for spec in RULES.values()])):
+        values = [(rule, spec.values[place]) for rule, spec in RULES.items() if len(spec.values) > place]
+        numbers = [0] * len(first)
+        for bit in range(len(values).bit_length()):
+            changes = {rule: value for number, (rule, value) in enumerate(values, 1) if number >> bit & 1}
+            for decision, answer in enumerate(Decisions(some.override(changes)).answers()):
+                numbers[decision] |= (answer != first[decision]) << bit
+        for decision, number in enumerate(numbers):
+            if number:
+                rule, value = values[number - 1]
+                masks[decision] = _MASKS[rule]
+                others[decision] |= 1 << _PLACES[rule, value]
+    pairs = [(mask & ~other, other) for mask, other in zip(masks, others, strict=True)]
+    return tuple([pair if answer else pair[::-1] for answer, pair in zip(first, pairs, strict=True)])
 
 
 def decided(tables: Iterable[Decisions]) -> int:

@@ -11,7 +11,7 @@ from sim.protocol import decisions
 from sim.protocol.decisions import VALUES, Choice, Decision, Decisions, decided, replaced, to_values
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.modes import MODES
-from sim.protocol.rules import RULES
+from sim.protocol.rules import RULES, Rules
 from tests.sim.protocol.controlling import Store, World
 from tests.sim.protocol.recording import Recorder, decision, filled, partition, produce
 
@@ -123,3 +123,15 @@ def test_a_new_controller_tells_replicas_with_or_without_a_new_epoch() -> None:
     assert ("registration_epoch", "bumped") not in leaderless.decide.parted()
     led = World(Store(1, (1,), registered={1: 11})).elected()
     assert ("registration_epoch", "bumped") in led.decide.parted()
+
+
+def test_each_decision_depends_on_one_rule() -> None:
+    """Found by trying each value alone; the numbers that runs use were found by trying many rules at once."""
+    first = Rules.of({name: spec.values[0] for name, spec in RULES.items()})
+    tried = {value: Decisions(first.override(dict([value]))).answers() for value in decisions.VALUES}
+    for place, (agreeing, others) in enumerate(decisions._questions()):
+        yes = {value for value, answers in tried.items() if answers[place]}
+        (rule,) = {rule for rule, _ in to_values(agreeing | others)}
+        assert to_values(agreeing) == {value for value in yes if value[0] == rule}
+        assert to_values(others) == {value for value in tried if value[0] == rule} - yes
+        assert len({tried[value][place] for value in tried if value[0] != rule}) == 1
