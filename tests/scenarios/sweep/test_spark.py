@@ -12,7 +12,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -228,12 +229,45 @@ def test_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> None:
+    def none(**_: object) -> None:
         raise UnavailableError("Spark needs Java")
 
     monkeypatch.setattr(spark, "find_java", none)
     with pytest.raises(UnavailableError, match="Spark needs Java"):
         spark.new_session("yarn", {})
+
+
+def test_an_error_of_the_jvm_or_of_a_package_is_one_line() -> None:
+    from py4j.protocol import Py4JError
+
+    class Session:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def range(self, *_: int) -> None:
+            raise self.error
+
+    java = Py4JError("An error occurred.\n: java.lang.NoClassDefFoundError: X")
+    with pytest.raises(UnavailableError, match=r"^Spark's workers do not start: java.lang.NoClassDefFoundError: X$"):
+        spark.check_workers(cast("Any", Session(java)), mixed_builds=False)
+    with pytest.raises(UnavailableError, match=r"^Spark's workers do not start: pyarrow requires NumPy 2$"):
+        spark.check_workers(cast("Any", Session(ImportError("pyarrow requires NumPy 2"))), mixed_builds=False)
+
+
+@pytest.mark.parametrize(
+    ("version", "calls"),
+    [((3, 5), ["addJobTag", "cancelJobsWithTag"]), ((4, 0), ["addTag", "interruptTag"])],
+)
+def test_before_4_0_the_context_has_the_tags(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], calls: list[str]
+) -> None:
+    from pyspark.sql import SparkSession
+
+    session = create_autospec(SparkSession, instance=True)
+    monkeypatch.setattr(spark, "_pyspark", lambda: version)
+    spark._set_tag(session, "t")
+    spark._cancel(session, "t")
+    assert [name.rpartition(".")[2] for name, _, _ in session.mock_calls if "__" not in name] == calls
 
 
 def test_the_reason_is_the_line_that_says_it() -> None:
