@@ -28,7 +28,7 @@ SINGLE: Final = ("convergence", "coverage_column", "draws", "ended_run", "execut
 COMPILED: Final = ("sim/**/*.py", "faults/**/*.py", *(f"scenarios/single/{name}.py" for name in SINGLE))
 NOT_COMPILED: Final = (
     *("sim/protocol/rules.py", "sim/native.py", "**/__init__.py"),
-    *("faults/kinds/registry.py", "sim/config.py", "sim/protocol/mutants.py", "sim/protocol/decision_points.py"),
+    *("faults/kinds/registry.py", "sim/protocol/mutants.py", "sim/protocol/decision_points.py"),
     "sim/protocol/probes.py",
 )
 """The rules read their own annotations, which a compiled class does not keep. A mark for the compiler stays plain.

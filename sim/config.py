@@ -60,124 +60,137 @@ class Key:
     where: Where = EVERYWHERE
 
 
-KEYS: Final[dict[str, Key]] = {
-    # Topic and broker.
-    "default.replication.factor": Key(1, "replicas of the partition", minimum=1),
-    "min.insync.replicas": Key(1, "smallest ISR with which acks=all succeeds", minimum=1),
-    "unclean.leader.election.enable": Key(False, "whether a replica outside the ISR may be elected"),
-    "replica.lag.time.max.ms": Key(30_000, "ms without catching up until a follower leaves the ISR", minimum=1),
-    "replica.fetch.wait.max.ms": Key(500, "ms that a follower's fetch waits for data"),
-    "replica.fetch.backoff.ms": Key(1_000, "ms until a follower retries after an error", minimum=1),
-    "replica.socket.timeout.ms": Key(30_000, "ms until a follower's request times out", minimum=1),
-    "replica.high.watermark.checkpoint.interval.ms": Key(5_000, "ms between writes of the HW file", minimum=1),
-    "log.flush.interval.messages": Key(NEVER, "records until a log is fsynced", minimum=1),
-    "log.flush.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the recovery points", minimum=1),
-    "log.flush.start.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the log starts", minimum=1),
-    "log.segment.bytes": Key(1_073_741_824, "bytes until a segment rolls", minimum=14),
-    "log.dir.failure.timeout.ms": Key(
-        30_000,
-        "ms until a broker that cannot report a failed log directory shuts down",
-        minimum=1,
-        where=SEVERAL_DIRECTORIES,
-    ),
-    "zookeeper.session.timeout.ms": Key(18_000, "ms without a ping until a session ends", minimum=1, where=ZOOKEEPER),
-    "broker.session.timeout.ms": Key(
-        9_000, "ms without a heartbeat until KRaft fences a broker", minimum=1, where=KRAFT
-    ),
-    "broker.heartbeat.interval.ms": Key(2_000, "ms between a broker's heartbeats to KRaft", minimum=1, where=KRAFT),
-    "controller.quorum.election.timeout.ms": Key(
-        1_000, "ms until a quorum elects another controller", minimum=1, where=KRAFT
-    ),
-    "controller.quorum.fetch.timeout.ms": Key(
-        2_000, "ms until a quorum notices a silent controller", minimum=1, where=KRAFT
-    ),
-    "eligible.leader.replicas.version": Key(
-        1, "feature level of ELR, in releases that have it (0: off)", maximum=1, where=ELR
-    ),
-    "unclean.leader.election.interval.ms": Key(
-        300_000, "ms between checks for leaderless partitions", minimum=1, where=KRAFT
-    ),
-    "unclean.recovery.strategy": Key(
-        "default",
-        "how KIP-966 elects without a clean candidate (default: Aggressive with unclean election, else Balanced)",
-        ("default", "None", "Balanced", "Aggressive"),
-        where=RECOVERS_UNCLEANLY,
-    ),
-    "unclean.recovery.timeout.ms": Key(
-        300_000, "ms that an unclean recovery waits for responses", minimum=1, where=RECOVERS_UNCLEANLY
-    ),
-    "auto.leader.rebalance.enable": Key(True, "whether the controller moves leadership back to the preferred replica"),
-    "leader.imbalance.check.interval.seconds": Key(
-        300, "s between checks whether the preferred replica leads", minimum=1
-    ),
-    "controller.socket.timeout.ms": Key(
-        30_000, "ms until an unanswered request of or to a controller is resent", minimum=1
-    ),
-    "controlled.shutdown.max.retries": Key(
-        3, "tries of a controlled shutdown before the broker stops anyway", minimum=1, where=ZOOKEEPER
-    ),
-    "controlled.shutdown.retry.backoff.ms": Key(
-        5_000, "ms between tries of a controlled shutdown", minimum=1, where=ZOOKEEPER
-    ),
-    # Producer.
-    "acks": Key("all", "replicas that must have a batch before it is acknowledged", ("0", "1", "all")),
-    "request.timeout.ms": Key(30_000, "ms until a client's request times out", minimum=1),
-    "delivery.timeout.ms": Key(
-        120_000, "ms until a producer's batch expires (default: at least request.timeout.ms)", minimum=1
-    ),
-    "retry.backoff.ms": Key(100, "ms until a client's first retry", minimum=1),
-    "retry.backoff.max.ms": Key(1_000, "longest back-off, in ms", minimum=1),
-    "max.in.flight.requests.per.connection": Key(5, "largest number of unanswered produce requests", minimum=1),
-    "enable.idempotence": Key(
-        False,
-        "whether the producer numbers its batches, with at most 5 in flight (Kafka's default is true from 3.0 on; here "
-        "all modes share the workloads of 0.10.2, which lacks it)",
-    ),
-    "metadata.max.age.ms": Key(300_000, "ms between periodic metadata requests of a client", minimum=1),
-    # Consumer.
-    "auto.offset.reset": Key(
-        "latest", "where a consumer continues if its position is out of range", ("earliest", "latest", "none")
-    ),
-    "fetch.max.wait.ms": Key(500, "ms that a consumer's fetch waits for data"),
-    # The testbed's own.
-    "sim.writeback.interval.ms": Key(5_000, "ms between runs of the kernel's flusher (dirty_writeback)", minimum=1),
-    "sim.writeback.expire.ms": Key(30_000, "ms until a dirty page is written back (dirty_expire)"),
-    "sim.heartbeat.interval.ms": Key(
-        6_000, "ms between pings to ZooKeeper (default: a third of the session timeout)", minimum=1, where=ZOOKEEPER
-    ),
-    "sim.recovery.ms": Key(200, "ms from process start until the logs are loaded"),
-    "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is restarted", minimum=1),
-    "sim.record.bytes": Key(100, "bytes of a record", minimum=1),
-    "sim.log.dirs": Key(
-        1,
-        "log directories of a broker, the number of paths in log.dirs",
-        minimum=1,
-        maximum=DIRECTORIES_MAX,
-        where=SEVERAL_DIRECTORIES,
-    ),
-    "sim.network.loss.permille": Key(0, "messages lost, per thousand", maximum=1_000),
-    "sim.network.latency": Key("drawn", "latency of messages: random, or always the median", ("drawn", "fixed")),
-    "sim.elision": Key(True, "whether no-op pings and empty fetches are elided"),
-    "sim.producers": Key(1, "producers of each partition", minimum=1, maximum=PRODUCERS_MAX),
-    "sim.spare.brokers": Key(NEVER, "largest number of brokers without a replica (never: no limit)"),
-    "sim.ties": Key("fifo", "order of events at the same time", ("fifo", "random", "pct")),
-    "sim.event.budget": Key(2_000_000, "events after which a run ends as exhausted", (), 1, 10_000_000),
-    "sim.record.budget": Key(
-        1_000_000,
-        "records after which a run ends as exhausted: appended to each replica's log, read by consumers, committed to "
-        "the metadata log, replayed by brokers, and covered by end offsets that went back",
-        minimum=1,
-        maximum=10_000_000,
-    ),
-    "sim.state.budget": Key(
-        500_000,
-        "objects after which a run ends as exhausted: batches queued or in flight, faults (planned ones count 50 "
-        "each), pending or held calls (4 each), subjects of messages, and kept steps, decisions and findings",
-        minimum=1,
-        maximum=10_000_000,
-    ),
-    "sim.end.offsets.interval.ms": Key(5_000, "ms between a consumer's ListOffsets requests", minimum=1),
-}
+def _keys_of_topics_and_brokers() -> dict[str, Key]:
+    return {
+        "default.replication.factor": Key(1, "replicas of the partition", minimum=1),
+        "min.insync.replicas": Key(1, "smallest ISR with which acks=all succeeds", minimum=1),
+        "unclean.leader.election.enable": Key(False, "whether a replica outside the ISR may be elected"),
+        "replica.lag.time.max.ms": Key(30_000, "ms without catching up until a follower leaves the ISR", minimum=1),
+        "replica.fetch.wait.max.ms": Key(500, "ms that a follower's fetch waits for data"),
+        "replica.fetch.backoff.ms": Key(1_000, "ms until a follower retries after an error", minimum=1),
+        "replica.socket.timeout.ms": Key(30_000, "ms until a follower's request times out", minimum=1),
+        "replica.high.watermark.checkpoint.interval.ms": Key(5_000, "ms between writes of the HW file", minimum=1),
+        "log.flush.interval.messages": Key(NEVER, "records until a log is fsynced", minimum=1),
+        "log.flush.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the recovery points", minimum=1),
+        "log.flush.start.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the log starts", minimum=1),
+        "log.segment.bytes": Key(1_073_741_824, "bytes until a segment rolls", minimum=14),
+        "log.dir.failure.timeout.ms": Key(
+            30_000,
+            "ms until a broker that cannot report a failed log directory shuts down",
+            minimum=1,
+            where=SEVERAL_DIRECTORIES,
+        ),
+        "zookeeper.session.timeout.ms": Key(
+            18_000, "ms without a ping until a session ends", minimum=1, where=ZOOKEEPER
+        ),
+        "broker.session.timeout.ms": Key(
+            9_000, "ms without a heartbeat until KRaft fences a broker", minimum=1, where=KRAFT
+        ),
+        "broker.heartbeat.interval.ms": Key(2_000, "ms between a broker's heartbeats to KRaft", minimum=1, where=KRAFT),
+        "controller.quorum.election.timeout.ms": Key(
+            1_000, "ms until a quorum elects another controller", minimum=1, where=KRAFT
+        ),
+        "controller.quorum.fetch.timeout.ms": Key(
+            2_000, "ms until a quorum notices a silent controller", minimum=1, where=KRAFT
+        ),
+        "eligible.leader.replicas.version": Key(
+            1, "feature level of ELR, in releases that have it (0: off)", maximum=1, where=ELR
+        ),
+        "unclean.leader.election.interval.ms": Key(
+            300_000, "ms between checks for leaderless partitions", minimum=1, where=KRAFT
+        ),
+        "unclean.recovery.strategy": Key(
+            "default",
+            "how KIP-966 elects without a clean candidate (default: Aggressive with unclean election, else Balanced)",
+            ("default", "None", "Balanced", "Aggressive"),
+            where=RECOVERS_UNCLEANLY,
+        ),
+        "unclean.recovery.timeout.ms": Key(
+            300_000, "ms that an unclean recovery waits for responses", minimum=1, where=RECOVERS_UNCLEANLY
+        ),
+        "auto.leader.rebalance.enable": Key(
+            True, "whether the controller moves leadership back to the preferred replica"
+        ),
+        "leader.imbalance.check.interval.seconds": Key(
+            300, "s between checks whether the preferred replica leads", minimum=1
+        ),
+        "controller.socket.timeout.ms": Key(
+            30_000, "ms until an unanswered request of or to a controller is resent", minimum=1
+        ),
+        "controlled.shutdown.max.retries": Key(
+            3, "tries of a controlled shutdown before the broker stops anyway", minimum=1, where=ZOOKEEPER
+        ),
+        "controlled.shutdown.retry.backoff.ms": Key(
+            5_000, "ms between tries of a controlled shutdown", minimum=1, where=ZOOKEEPER
+        ),
+    }
+
+
+def _keys_of_clients_and_the_testbed() -> dict[str, Key]:
+    return {
+        # Producer.
+        "acks": Key("all", "replicas that must have a batch before it is acknowledged", ("0", "1", "all")),
+        "request.timeout.ms": Key(30_000, "ms until a client's request times out", minimum=1),
+        "delivery.timeout.ms": Key(
+            120_000, "ms until a producer's batch expires (default: at least request.timeout.ms)", minimum=1
+        ),
+        "retry.backoff.ms": Key(100, "ms until a client's first retry", minimum=1),
+        "retry.backoff.max.ms": Key(1_000, "longest back-off, in ms", minimum=1),
+        "max.in.flight.requests.per.connection": Key(5, "largest number of unanswered produce requests", minimum=1),
+        "enable.idempotence": Key(
+            False,
+            "whether the producer numbers its batches, with at most 5 in flight (Kafka's default is true from 3.0 on; "
+            "here all modes share the workloads of 0.10.2, which lacks it)",
+        ),
+        "metadata.max.age.ms": Key(300_000, "ms between periodic metadata requests of a client", minimum=1),
+        # Consumer.
+        "auto.offset.reset": Key(
+            "latest", "where a consumer continues if its position is out of range", ("earliest", "latest", "none")
+        ),
+        "fetch.max.wait.ms": Key(500, "ms that a consumer's fetch waits for data"),
+        # The testbed's own.
+        "sim.writeback.interval.ms": Key(5_000, "ms between runs of the kernel's flusher (dirty_writeback)", minimum=1),
+        "sim.writeback.expire.ms": Key(30_000, "ms until a dirty page is written back (dirty_expire)"),
+        "sim.heartbeat.interval.ms": Key(
+            6_000, "ms between pings to ZooKeeper (default: a third of the session timeout)", minimum=1, where=ZOOKEEPER
+        ),
+        "sim.recovery.ms": Key(200, "ms from process start until the logs are loaded"),
+        "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is restarted", minimum=1),
+        "sim.record.bytes": Key(100, "bytes of a record", minimum=1),
+        "sim.log.dirs": Key(
+            1,
+            "log directories of a broker, the number of paths in log.dirs",
+            minimum=1,
+            maximum=DIRECTORIES_MAX,
+            where=SEVERAL_DIRECTORIES,
+        ),
+        "sim.network.loss.permille": Key(0, "messages lost, per thousand", maximum=1_000),
+        "sim.network.latency": Key("drawn", "latency of messages: random, or always the median", ("drawn", "fixed")),
+        "sim.elision": Key(True, "whether no-op pings and empty fetches are elided"),
+        "sim.producers": Key(1, "producers of each partition", minimum=1, maximum=PRODUCERS_MAX),
+        "sim.spare.brokers": Key(NEVER, "largest number of brokers without a replica (never: no limit)"),
+        "sim.ties": Key("fifo", "order of events at the same time", ("fifo", "random", "pct")),
+        "sim.event.budget": Key(2_000_000, "events after which a run ends as exhausted", (), 1, 10_000_000),
+        "sim.record.budget": Key(
+            1_000_000,
+            "records after which a run ends as exhausted: appended to each replica's log, read by consumers, committed "
+            "to the metadata log, replayed by brokers, and covered by end offsets that went back",
+            minimum=1,
+            maximum=10_000_000,
+        ),
+        "sim.state.budget": Key(
+            500_000,
+            "objects after which a run ends as exhausted: batches queued or in flight, faults (planned ones count 50 "
+            "each), pending or held calls (4 each), subjects of messages, and kept steps, decisions and findings",
+            minimum=1,
+            maximum=10_000_000,
+        ),
+        "sim.end.offsets.interval.ms": Key(5_000, "ms between a consumer's ListOffsets requests", minimum=1),
+    }
+
+
+KEYS: Final[dict[str, Key]] = {**_keys_of_topics_and_brokers(), **_keys_of_clients_and_the_testbed()}
+"""Name -> key, in the order in which they are listed."""
 
 
 FOLLOWING: Final[dict[str, tuple[str, Callable[[Any, Any], Value]]]] = {
