@@ -12,7 +12,7 @@ DEMO ?= store/demo
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser test-spark pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -97,6 +97,11 @@ test-compiled: build/compiled/done
 	cd build/compiled && ../../$(BIN)/python -c "from scenarios.version import build; assert build() != 'plain'"
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/pytest -n 2 --dist loadfile \
 		tests/golden tests/scenarios tests/highwater/lab/advise tests/verification/conformance tests/test_determinism.py
+
+# The tests of Spark in each version of pyspark that sweeps take, installed in build/spark: 400 MB and two minutes for each.
+# ONLY=3.5.9 chooses one.
+test-spark: venv
+	$(BIN)/python -m tests.verification.spark_versions $(ONLY)
 
 # A report and a picture in headless Chromium; says so where there is none.
 test-browser: venv

@@ -323,7 +323,9 @@ def check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
     """Compare the code and build of all workers with the driver's; return their number."""
     try:
         found = spark.range(0, 100_000).mapInArrow(partial(_worker_code, plugged.shipped()), "code string").collect()
-    except _errors() as error:
+    except Exception as error:
+        if not _is_of_spark(error):
+            raise
         reason = _worker_refusal(str(error)) or masked(f"Spark's workers do not start: {_reason(error)}")
         raise UnavailableError(reason) from None
     workers = {tuple(row["code"].split(" ", 1)) for row in found}
@@ -341,15 +343,11 @@ def check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
     return len(found)
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    """What Spark raises: of its own, of the JVM (which a client of Connect lacks), and of packages that do not fit."""
+def _is_of_spark(error: Exception) -> bool:
+    """Whether Spark raised it, the JVM (by py4j, which a client of Connect lacks), or a package that does not fit."""
     from pyspark.errors import PySparkException
 
-    try:
-        from py4j.protocol import Py4JError
-    except ImportError:
-        return PySparkException, ImportError
-    return PySparkException, ImportError, Py4JError
+    return isinstance(error, PySparkException | ImportError) or type(error).__module__.startswith("py4j.")
 
 
 def _worker_refusal(text: str) -> str | None:
