@@ -502,6 +502,29 @@ class RowsRequest(SeedsRequest):
         return self._sweep(self.scenarios, self.modes, self.seeds)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StreamRequest(SeedsRequest):
+    """A request for the rows of ever further seeds."""
+
+    scenarios: Scenarios = field(kw_only=False)
+    modes: Modes = field(kw_only=False)
+    first: Annotated[int, "The first seed."] = 0
+    per_batch: Annotated[int, "Number of seeds of a micro-batch."] = 1_000
+    reuse: Annotated[bool, "Take rows over from an earlier mode in which the seed has the same history."] = True
+    tasks: Annotated[int, "Number of Spark tasks of a micro-batch."] = 8
+
+    def sweep(self) -> Sweep:
+        """Check the request and return the sweep of its first seed.
+
+        Raises:
+            InputError: the request is not valid.
+        """
+        for name, number in (("per_batch", self.per_batch), ("tasks", self.tasks)):
+            if number < 1:
+                raise InputError(f"{name} = {number} is not valid: at least 1 is needed")
+        return self._sweep(self.scenarios, self.modes, range(self.first, self.first + 1))
+
+
 # A sweep's folder.
 
 

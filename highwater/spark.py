@@ -1,11 +1,11 @@
-"""Runs as a Spark DataFrame, for use in a job or notebook of one's own."""
+"""Runs as a Spark DataFrame or stream, for use in a job or notebook of one's own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from highwater.option import as_function_of
-from highwater.requests import RowsRequest
+from highwater.requests import RowsRequest, StreamRequest
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,3 +54,19 @@ def runs(spark: SparkSession, asked: RowsRequest) -> DataFrame:
     pieces = sweep.extent().pieces()
     count = asked.tasks or max(TASKS, -(-units(pieces) // TASK_SEEDS_MAX))
     return data_frame(spark, sweep.to_text(), split(pieces, count))
+
+
+@as_function_of(StreamRequest)
+def stream(spark: SparkSession, asked: StreamRequest) -> DataFrame:
+    """The rows of ever further seeds, as a stream for ``writeStream``: seeds from Spark's source ``rate-micro-batch``.
+
+    A query with a checkpoint goes on after a restart where it stopped, and each seed is run once for each row that the
+    sink keeps. With ``trigger(availableNow=True)`` it ends after the next micro-batch: a job that adds `per_batch`
+    seeds at each call. The columns are those of `runs`; the workers need Highwater, in the same version.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    from scenarios.sweep.spark import seed_stream
+
+    return seed_stream(spark, asked.sweep().to_text(), asked.first, asked.per_batch, asked.tasks)

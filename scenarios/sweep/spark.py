@@ -31,10 +31,11 @@ from scenarios.redaction import masked
 from scenarios.single.rows import ROWS_VERSION, ddl
 from scenarios.single.run import prepare_process
 from scenarios.sweep import ownership, parts
+from scenarios.sweep.extent import runs_of
 from scenarios.sweep.folder import LocalFolder
 from scenarios.sweep.java import NEWEST, find_java, kept, shim
 from scenarios.sweep.masters import check as check_master
-from scenarios.sweep.units import grid_of, rows_of
+from scenarios.sweep.units import grid_of, rows_of, variants_of
 from scenarios.version import build, code_version
 from sim.errors import InputError, StorageError, UnavailableError, UserError
 
@@ -487,6 +488,17 @@ def data_frame(
     return _tasks(spark, chunks).mapInArrow(_mapper(sweep, chunks, task_seconds, grid), ddl(grid))
 
 
+def seed_stream(spark: SparkSession, sweep: str, first: int, per_batch: int, tasks: int) -> DataFrame:
+    """The rows of a sweep (`Sweep.to_text`) for ever further seeds from `first` on, `per_batch` in a micro-batch.
+
+    Spark's own source counts the seeds: before 4.2 a source in Python does not survive a restart.
+    """
+    grid = grid_of(sweep)
+    source = spark.readStream.format("rate-micro-batch")
+    numbers = source.option("rowsPerBatch", per_batch).option("numPartitions", tasks).load().select("value")
+    return numbers.mapInArrow(_seed_mapper(sweep, first, grid), ddl(grid))
+
+
 def _tasks(spark: SparkSession, chunks: Sequence[Sequence[Piece]]) -> DataFrame:
     """The numbers of chunks, one task each."""
     return spark.range(0, len(chunks), 1, len(chunks))
@@ -520,6 +532,25 @@ def _mapper(
                 yield pa.RecordBatch.from_pylist(some, schema)
 
     return run_chunks
+
+
+def _seed_mapper(
+    sweep: str, first: int, grid: Sequence[str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    schema, code = parts.schema(grid), code_version()
+
+    def run_seeds(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_process()
+        variants = range(variants_of(sweep))  # Loads the sweep's plug-ins, which are part of the code.
+        check_code(code)
+        for batch in batches:
+            seeds = runs_of(first + row["value"] for row in batch.to_pylist())
+            pieces = [(variant, *ends) for variant in variants for ends in seeds]
+            rows = rows_of(sweep, pieces)
+            while some := list(islice(rows, BATCH_ROWS)):
+                yield pa.RecordBatch.from_pylist(some, schema)
+
+    return run_seeds
 
 
 def _tasks_done(folder: Folder, wave: str) -> int:

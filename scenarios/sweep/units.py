@@ -178,6 +178,11 @@ def grid_of(sweep: str) -> list[str]:
     return list(_from_text(sweep).grid)
 
 
+def variants_of(sweep: str) -> int:
+    """The number of variants of a sweep (`Sweep.to_text`)."""
+    return len(_from_text(sweep).variants)
+
+
 def rows_of(sweep: str, pieces: Iterable[Piece], seconds: float = math.inf) -> Iterator[Row]:
     """Run some pieces of a sweep (`Sweep.to_text`), on a driver or an executor.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -71,3 +71,28 @@ def test_importing_the_library_does_not_import_spark() -> None:
     told = "import sys, highwater; highwater.spark; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def streamed(session: SparkSession, folder: Path, **options: Any) -> list[dict[str, Any]]:
+    """The rows in a folder after one more micro-batch."""
+    frame = hw.spark.stream(session, ["power", "canary"], "hw,kip101", first=40, per_batch=4, tasks=2, **options)
+    writing = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    writing.trigger(availableNow=True).start(str(folder / "rows")).awaitTermination()
+    return [row.asDict() for row in session.read.parquet(str(folder / "rows")).collect()]
+
+
+def test_a_stream_adds_seeds_at_each_start(session: SparkSession, tmp_path: Path) -> None:
+    hw.sweep(["power", "canary"], "40..48", tmp_path / "out", modes="hw,kip101")
+    expected = {(row["scenario"], row["mode"], row["seed"]): row for row in hw.rows(tmp_path / "out").to_pylist()}
+    for batches in (1, 2):
+        rows = streamed(session, tmp_path)
+        assert {row["seed"] for row in rows} == set(range(40, 40 + 4 * batches))
+        assert len(rows) == 16 * batches
+        assert all(row == expected[row["scenario"], row["mode"], row["seed"]] for row in rows)
+
+
+def test_a_stream_without_seeds_is_refused(session: SparkSession) -> None:
+    with pytest.raises(InputError, match="per_batch = 0 is not valid: at least 1 is needed"):
+        hw.spark.stream(session, "power", "hw", per_batch=0)
+    with pytest.raises(InputError, match="unknown mode 'hv'"):
+        hw.spark.stream(session, "power", "hv")
