@@ -65,7 +65,9 @@ def fetch(ui: Ui, release: tuple[str, ...], unpinned: bool) -> None:
     for name in release:
         if not unpinned:
             releases.check_release(name)
-    for name in release:
+    for number, name in enumerate(release, 1):
+        if name not in releases.known() or not releases.is_fetched(name):
+            ui.note(f"fetching Kafka {name}, {number} of {len(release)}: 15 to 50 MB")
         if unpinned and not releases.is_pinned(name):
             releases.fetch_unpinned(name)
             mode, _ = mode_of(InstalledRelease(name, ()))

@@ -14,7 +14,10 @@ from scenarios.own_files import Workspace
 from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.conftest import Call
 
 
 def test_every_jar_is_pinned_by_its_content() -> None:
@@ -116,3 +119,14 @@ def test_a_release_that_there_is_not_is_not_resolved() -> None:
     with pytest.raises(InputError, match=r"'trunk' of Kafka is not a version such as "):
         releases.fetch_unpinned("trunk")
     assert releases.known() == releases.releases()
+
+
+def test_a_fetch_says_which_release_it_fetches(monkeypatch: pytest.MonkeyPatch, highwater: Callable[..., Call]) -> None:
+    def refused(what: str, _jars: object) -> list[Path]:
+        raise UnavailableError(f"{what} could not be fetched: no network")
+
+    monkeypatch.setattr(releases, "is_fetched", lambda name: name == "3.9.0")
+    monkeypatch.setattr(releases, "_present", refused)
+    call = highwater("kafka", "fetch", "4.4.0", "3.9.0")
+    assert call.err.startswith("fetching Kafka 4.4.0, 1 of 2: 15 to 50 MB\n")
+    assert "could not be fetched: no network" in call.err
