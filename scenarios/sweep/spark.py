@@ -62,7 +62,6 @@ BATCH_ROWS: Final = 1_000
 """Rows that a worker buffers."""
 LOCAL_CONF: Final = {
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     # The JVM only moves rows: a quick start matters more than the second compiler and parallel collector.
@@ -71,6 +70,8 @@ LOCAL_CONF: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
 }
 """Defaults of a session on this machine."""
+QUIET: Final = {"spark.ui.showConsoleProgress": "false"}
+"""A sweep shows its own progress."""
 REDACTION: Final = {
     "spark.redaction.regex": "(?i)secret|passw|token|credential|[._-]?key",
     "spark.redaction.string.regex": r"(?<=://)[^/\s]+@",
@@ -237,7 +238,7 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
             _quieten()
             _import_as_here()
     if _starts_jvm(settings):
-        settings = REDACTION | settings
+        settings = REDACTION | QUIET | settings
         version = _pyspark()
         java = find_java(needs=f"Spark {'.'.join(map(str, version))}", newest=NEWEST.get(version))
         os.environ["JAVA_HOME"] = str(shim(java.home))

@@ -228,6 +228,28 @@ def test_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         run_sweep(POWER, tmp_path, SparkBackend(), chunks=1)
 
 
+def test_a_session_on_a_cluster_shows_no_progress_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql import SparkSession
+
+    asked: dict[str, str] = {}
+
+    class Builder:
+        def config(self, key: str, value: str) -> Builder:
+            asked[key] = value
+            return self
+
+        def getOrCreate(self) -> None:  # noqa: N802 - Spark's name
+            """As Spark's."""
+
+    monkeypatch.setattr(spark, "shim", lambda home: home)
+    monkeypatch.setattr(SparkSession, "builder", Builder())
+    monkeypatch.setenv("JAVA_HOME", os.environ.get("JAVA_HOME", ""))
+    spark.new_session("yarn", {})
+    assert asked["spark.ui.showConsoleProgress"] == "false"
+    spark.new_session("yarn", {"spark.ui.showConsoleProgress": "true"})
+    assert asked["spark.ui.showConsoleProgress"] == "true"
+
+
 def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(**_: object) -> None:
         raise UnavailableError("Spark needs Java")
