@@ -1,1 +1,7 @@
-"""Fault plans, kinds of fault, and the faults that a mode promises to survive."""
+"""Fault plans, kinds of fault, and the faults that a mode promises to survive.
+
+Part of Highwater, a chaos testbed for Kafka's replication protocol.
+"""
+
+PART_OF = "highwater"
+"""See `highwater.cli.own_packages`."""

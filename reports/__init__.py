@@ -1,1 +1,7 @@
-"""Statistics and comparison of sweeps; evidence, pictures and films of runs; runs on real brokers."""
+"""Statistics and comparison of sweeps; evidence, pictures and films of runs.
+
+Part of Highwater, a chaos testbed for Kafka's replication protocol.
+"""
+
+PART_OF = "highwater"
+"""See `highwater.cli.own_packages`."""

@@ -1,1 +1,7 @@
-"""Scenario files, single runs, sweeps and their stores, shrinking."""
+"""Scenario files, single runs, sweeps and their stores, shrinking.
+
+Part of Highwater, a chaos testbed for Kafka's replication protocol.
+"""
+
+PART_OF = "highwater"
+"""See `highwater.cli.own_packages`."""

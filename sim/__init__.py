@@ -1,1 +1,7 @@
-"""The simulated world: brokers, links, disks, clients and the checkers that watch them."""
+"""The simulated world: brokers, links, disks, clients and the checkers that watch them.
+
+Part of Highwater, a chaos testbed for Kafka's replication protocol.
+"""
+
+PART_OF = "highwater"
+"""See `highwater.cli.own_packages`."""

@@ -11,7 +11,11 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-from sim.exit_codes import EXPECTED, INTERRUPTED, UNAVAILABLE
+from highwater.cli import own_packages
+
+own_packages.check()
+
+from sim.exit_codes import EXPECTED, INTERRUPTED, UNAVAILABLE  # noqa: E402 - after the check
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

@@ -1,0 +1,24 @@
+"""Whether Python finds Highwater's own packages: their names are common words, and others may have one, too."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Final
+
+NAMES: Final = ("sim", "faults", "scenarios", "reports")
+UNAVAILABLE: Final = 69
+"""As in `sim.exit_codes`, which may be somebody else's."""
+
+
+def check() -> None:
+    """Exit with 69 and one line if a package of these names is not Highwater's."""
+    for name in NAMES:
+        package = import_module(name)
+        if getattr(package, "PART_OF", None) != "highwater":
+            places = getattr(package, "__file__", None) or ", ".join(package.__path__)
+            sys.stderr.write(
+                f"highwater: the package {name!r} in {places} is not Highwater's; install Highwater in an environment "
+                "of its own (pipx, or python -m venv)\n"
+            )
+            sys.exit(UNAVAILABLE)
