@@ -27,13 +27,8 @@ def test_another_package_of_such_a_name_is_one_line(tmp_path: Path, name: str, c
     (tmp_path / name).mkdir()
     if content is not None:
         (tmp_path / name / "__init__.py").write_text(content)
-    search = os.pathsep.join([str(tmp_path), str(ROOT)])
-    words = [
-        sys.executable,
-        "-c",
-        f"import sys; sys.path[:0] = {search.split(os.pathsep)!r}\nimport highwater.cli.entry",
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    code = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT)]}; import highwater.cli.entry"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     if content is None:  # A folder without __init__.py is nobody's package: ours is found behind it.
         assert (done.returncode, done.stderr) == (0, "")
     else:
