@@ -138,6 +138,7 @@ def report(asked: ReportRequest) -> None:
     Raises:
         UserError: what the command line would refuse.
     """
+    from highwater.films import check_films, write_films
     from reports.analysis.sentences import check_kind
     from reports.evidence.triage import for_report
     from reports.page.build import page
@@ -146,10 +147,13 @@ def report(asked: ReportRequest) -> None:
     starts.check_file("file", file, starts.REPORT)
     check_number("most", asked.most or 0, 0)
     check_number("processes", processes)
+    check_number("films", asked.films, 0)
+    check_films("films", file, asked.films)
     if asked.kind is not None:
         check_kind(asked.kind)
     store = asked.store()
-    text = page(store, for_report(store, asked.most, processes, kind=asked.kind), asked.kind)
+    found = for_report(store, asked.most, processes, kind=asked.kind)
+    text = page(store, found, asked.kind, write_films(store, file, asked.films, asked.kind))
     _warn(store.shortcomings())
     own_files.write(file, text, starts.REPORT)
 

@@ -597,3 +597,12 @@ class ReportRequest(StoreRequest):
     processes: Annotated[
         int | None, Option("--local", metavar="N", type=PROCESSES, help="Processes for --triage; by default 1.")
     ] = field(default=None, kw_only=False)
+    films: Annotated[
+        int,
+        Option(
+            metavar="N",
+            type=click.IntRange(0, 1_000),
+            default=0,
+            help="Write films of N failures beside the report, a sample as of 'triage', and link them.",
+        ),
+    ] = field(default=0, kw_only=False)

@@ -127,6 +127,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("highwater.lab.explore.modes",),
     ("highwater.lab.advise", "highwater.lab.confirm", "highwater.lab.review", "highwater.lab.zoo"),
     ("highwater.lab.hunt", "highwater.lab.tickets"),
+    ("highwater.lab.open",),
     (COMMANDS,),
 )
 """Rooms, lowest floor first: a module imports its own room and those of floors below."""
@@ -161,6 +162,7 @@ ARROWS = {
     "confirm": {"kafka"},
     "hunt": {"confirm", "kafka", "zoo"},
     "kafka": {"confirm"},
+    "open": {"tickets"},
     "tickets": {"confirm"},
     "zoo": {"explore"},
 }

@@ -22,6 +22,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "review": "Review a mode against another: what a KIP's author asks",
         "triage": "Group the failures of a sweep by what cures them",
         "report": "Write a sweep's report as one HTML file",
+        "open": "Show results as web pages, also while a sweep runs",
         "coverage": "Show which branches and transitions a sweep reached",
         "columns": "List the columns of a sweep's rows",
         "replay": "Run one seed again and write its logs, trace and plan",
@@ -46,7 +47,10 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 """Heading -> command -> description that fits one line of a terminal."""
 
 INSTRUMENTS: Final[Mapping[str, str]] = {
-    **{name: name for name in ("advise", "audit", "claims", "confirm", "explore", "hunt", "kafka", "review", "zoo")},
+    **{
+        name: name
+        for name in ("advise", "audit", "claims", "confirm", "explore", "hunt", "kafka", "open", "review", "zoo")
+    },
     "ticket": "tickets",
 }
 """Command -> its folder in `highwater/lab`."""
@@ -76,6 +80,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "review": "highwater review ./mine.toml --against elr-4.3 --budget 10m --output store/review",
     "triage": "highwater triage store/power --most 20",
     "report": "highwater report store/power -o power.html",
+    "open": "highwater open store/power",
     "coverage": "highwater coverage store/power",
     "columns": "highwater columns",
     "replay": "highwater replay store/power --seed 20 --mode hw",

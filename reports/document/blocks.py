@@ -61,6 +61,32 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A link, also as a cell of a table; a terminal and Markdown show its text.
+
+    Attributes:
+        text: what is shown.
+        target: a relative address that the program made, never one from a file.
+        style: style of its cell.
+    """
+
+    text: str
+    target: str
+    style: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Links to other pages, beside each other; a plain text is the page that is open."""
+
+    parts: Sequence[Link | str]
+    name: str = "Pages"
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table; None is shown as ``-``.
 
@@ -119,7 +145,7 @@ class Contents:
     """Links to the headings that have names, on a page."""
 
 
-Block = Heading | Text | Line | Items | Commands | Table | Terms | Figures | Fold | Contents
+Block = Heading | Text | Line | Links | Items | Commands | Table | Terms | Figures | Fold | Contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +158,7 @@ class Document:
         generator: what wrote it.
         window: title of a browser's window; "": the title.
         style: what a page has besides the common style.
+        refresh_s: seconds after which a browser loads the page again; 0: never.
     """
 
     title: str
@@ -139,3 +166,4 @@ class Document:
     generator: str = "Highwater"
     window: str = ""
     style: str = ""
+    refresh_s: int = 0

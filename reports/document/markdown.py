@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from reports.document.blocks import Commands, Fold, Heading, Items, Line, Table, Terms, Text
+from reports.document.blocks import Commands, Fold, Heading, Items, Line, Links, Table, Terms, Text
 from reports.document.escape import markdown, markdown_line
 from reports.formatting import plain
 
@@ -33,6 +33,8 @@ def _lines(block: Block) -> Iterator[str]:
         yield f"{'> ' if block.role == 'quoted' else ''}{markdown_line(block.text)}"
     elif isinstance(block, Line):
         yield f"**{markdown(block.text)}**" if block.style == "bold" else markdown_line(block.text)
+    elif isinstance(block, Links):
+        yield markdown_line(", ".join(map(str, block.parts)))
     elif isinstance(block, Items):
         yield from (f"- {markdown_line(text)}" for text in block.texts)
     elif isinstance(block, Commands):

@@ -6,7 +6,21 @@ import re
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from reports.document.blocks import Cell, Commands, Contents, Figures, Fold, Heading, Items, Line, Table, Terms, Text
+from reports.document.blocks import (
+    Cell,
+    Commands,
+    Contents,
+    Figures,
+    Fold,
+    Heading,
+    Items,
+    Line,
+    Link,
+    Links,
+    Table,
+    Terms,
+    Text,
+)
 from reports.document.escape import html
 from reports.formatting import plain
 
@@ -15,18 +29,20 @@ if TYPE_CHECKING:
 
     from reports.document.blocks import Block, Document
 
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""What a page may load and run (Content-Security-Policy): its own style, and no script."""
 
 
 def to_html(document: Document) -> str:
     """The whole page."""
     title = html(document.title)
+    refresh = f'<meta http-equiv="refresh" content="{document.refresh_s}">' if document.refresh_s else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="generator" content="{html(document.generator)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">{refresh}\n'
         f"<title>{html(document.window or document.title)}</title><style>{document.style}{style()}</style></head>\n"
         f"<body><h1>{title}</h1>\n{blocks_as_html(document.blocks)}\n</body></html>\n"
     )
@@ -63,6 +79,9 @@ def _html(block: Block) -> str:
         return f"<{tag}{_class(role)}>{html(block.text)}</{tag}>"
     if isinstance(block, Line):
         return f"<p{_class(block.style)}>{html(block.text)}</p>" if block.text else ""
+    if isinstance(block, Links):
+        parts = (f"<li>{_link(part) if isinstance(part, Link) else html(part)}</li>" for part in block.parts)
+        return f'<nav class="pages" aria-label="{html(block.name)}"><ul>{"".join(parts)}</ul></nav>'
     if isinstance(block, Items):
         return f"<ul>{''.join(f'<li>{html(text)}</li>' for text in block.texts)}</ul>"
     if isinstance(block, Commands):
@@ -74,6 +93,10 @@ def _html(block: Block) -> str:
     if isinstance(block, Fold):
         return _fold(block)
     return _table(block) if isinstance(block, Table) else ""
+
+
+def _link(link: Link, text: str = "") -> str:
+    return f'<a href="{html(link.target)}">{text or html(link.text)}</a>'
 
 
 def _terms(block: Terms) -> str:
@@ -128,9 +151,11 @@ def _row(row: Sequence[object], sides: Sequence[str]) -> str:
         return f'</tbody><tbody><tr><th scope="rowgroup" colspan="{len(sides)}">{html(row[0])}</th></tr>'
     cells: list[str] = []
     for cell, side in zip(row, sides, strict=True):
-        style = _class(" ".join(filter(None, (side, cell.style if isinstance(cell, Cell) else ""))))
+        style = _class(" ".join(filter(None, (side, cell.style if isinstance(cell, Cell | Link) else ""))))
         text = "-" if cell is None else str(cell)
-        cells.append(f"<td{style}>{html(text)}</td>" if cells else f'<th scope="row"{style}>{_breakable(text)}</th>')
+        shown = html(text) if cells else _breakable(text)
+        shown = _link(cell, shown) if isinstance(cell, Link) else shown
+        cells.append(f"<td{style}>{shown}</td>" if cells else f'<th scope="row"{style}>{shown}</th>')
     return f"<tr>{''.join(cells)}</tr>"
 
 

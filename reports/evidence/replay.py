@@ -166,7 +166,7 @@ def origin(
     if word not in catalogue.names() and (folder.local is None or folder.local.is_dir()):
         if rules:
             raise InputError(f"{word} knows its rules: --rule goes with a scenario only")
-        found = _of_sweep(folder, _needed(word, seed), name, settings, blows)
+        found = of_sweep(folder, _needed(word, seed), name, settings, blows)
         return replace(found, scenario=replace(found.scenario, strict=True)) if strict else found
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
@@ -234,9 +234,10 @@ def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) ->
     return {modes[0]: given.lower()}
 
 
-def _of_sweep(
-    folder: Folder, seed: int, name: str | None, settings: Mapping[str, Value], blows: tuple[Blow, ...]
+def of_sweep(
+    folder: Folder, seed: int, name: str | None, settings: Mapping[str, Value], blows: tuple[Blow, ...] = ()
 ) -> Origin:
+    """Find a run of a sweep's folder; arguments and errors as in `origin`."""
     from scenarios.format import schema
     from scenarios.format.grid import words
     from scenarios.sweep.store import Store
@@ -306,10 +307,13 @@ def _digests(store: Store, scenario: str, seed: int, point: Point, blow: str) ->
     from scenarios.sweep.store import StoredRuns
 
     wanted = {"scenario": scenario, "seed": seed, "blow": blow, **point}
-    rows = store.choose(runs=StoredRuns.ALL).rows([*wanted, "mode", "digest"], scenario)
-    keys = zip(*(rows[name] for name in wanted), strict=True)
-    places = [place for place, key in enumerate(keys) if key == tuple(wanted.values())]
-    return {rows["mode"][place]: rows["digest"][place] for place in places}
+    found: dict[str, str] = {}
+    for _, table in store.choose(runs=StoredRuns.ALL).tables([*wanted, "mode", "digest"]):
+        # Of a million rows, few become dictionaries.
+        places = (table["seed"].to_numpy() == seed).nonzero()[0]
+        rows = table.take(places).to_pylist()
+        found |= {row["mode"]: row["digest"] for row in rows if all(row[name] == wanted[name] for name in wanted)}
+    return found
 
 
 def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:

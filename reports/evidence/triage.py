@@ -324,8 +324,8 @@ def triage(
     """
     found = failures(store, kind)
     chosen = sample(found, None if all_but_known else most)
-    cases = _cases(store, chosen)
-    tasks = [(failure, cases[failure], all_but_known) for failure in chosen]
+    runs = cases(store, chosen)
+    tasks = [(failure, runs[failure], all_but_known) for failure in chosen]
 
     def is_enough(done: Iterable[ExaminedFailure]) -> bool:
         return most is not None and sum(not failure.documented for failure in done) >= most
@@ -336,10 +336,10 @@ def triage(
     buckets = [
         bucket
         for (_, _, kind, inside), group in _grouped(looked).items()
-        for bucket in _buckets(group, _whole(found, known_to[inside], kind), cases[group[0].failure].mode)
+        for bucket in _buckets(group, _whole(found, known_to[inside], kind), runs[group[0].failure].mode)
     ]
     buckets.sort(key=lambda one: (not one.inside, -one.count, one.scenario, one.mode, one.kind, one.repair or "~"))
-    smallest = [(bucket.smallest, cases[bucket.smallest]) for bucket in buckets[:shrunk]]
+    smallest = [(bucket.smallest, runs[bucket.smallest]) for bucket in buckets[:shrunk]]
     small = _each(_shrink, smallest, processes, tell_shrunk, lambda: is_late(1))
     small += [(None, None)] * (len(buckets) - len(small))
     pairs = list(zip(buckets, small, strict=True))
@@ -386,7 +386,8 @@ def explains(bucket: Bucket, folder: str, *, several: bool) -> str:
     return plugged.command(["explain", *words, "--kind", one.kind])
 
 
-def _cases(store: Store, chosen: Iterable[Failure]) -> dict[Failure, Case]:
+def cases(store: Store, chosen: Iterable[Failure]) -> dict[Failure, Case]:
+    """The runs of failures."""
     variants = {
         (variant.name, point_words({key: variant.config[key] for key in store.grid})): variant
         for variant in store.sweep.variants
@@ -443,21 +444,21 @@ def _look(task: tuple[Failure, Case, bool]) -> ExaminedFailure:
         plan = recorded(case, kept)
     except InputError as error:
         return ExaminedFailure(failure, problem=error.problems[0])
-    if skips_documented and _is_documented(plan, kept, trials):
+    if skips_documented and documented_by(plan, kept, trials):
         return ExaminedFailure(failure, documented=True)
     return ExaminedFailure(failure, Criterion(trials, plan, kept).cause)
 
 
-def _is_documented(case: Case, kept: Symptom, trials: Trials) -> bool:
-    """Whether the repair of a finding cures a run."""
+def documented_by(case: Case, kept: Symptom, trials: Trials) -> tuple[str, ...]:
+    """The scenarios of FINDINGS.md that show the cause of a recorded run; none if no finding's repair cures it."""
     digest, rules = trials.row(case)["digest"], case.mode.rules.override(case.rules)
     for (rule, value), kinds in findings.documented().items():
         if (kinds and kept.kind not in kinds) or unmet(RULES[rule].where, [rules]):
             continue
         row = trials.changed_row(case, case.with_rule(rule, value))
         if row["digest"] != digest and kept.cured_in(row):
-            return True
-    return False
+            return findings.shown_by(rule, value)
+    return ()
 
 
 def _shrink(task: tuple[Failure, Case]) -> tuple[ShrunkSize | None, Case | None]:

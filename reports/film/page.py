@@ -31,8 +31,16 @@ CURVE_NOTE: Final = (
 MARKS_NOTE: Final = "Red: violations; amber: early warnings."
 
 
-def page(films: Sequence[Film]) -> str:
-    """The page of one run, or of two runs of one seed beside each other, as the text of an HTML file."""
+def policy() -> str:
+    """What the page may load and run (Content-Security-Policy): its own script and style."""
+    script, style = _hash(_file("film.js")), _hash(colours() + _file("film.css"))
+    return f"default-src 'none'; img-src data:; script-src 'sha256-{script}'; style-src 'sha256-{style}'"
+
+
+def page(films: Sequence[Film], notes: Sequence[str] = ()) -> str:
+    """The page of one run, or of two runs of one seed beside each other, as the text of an HTML file, with notes at the
+    top.
+    """
     runs = [as_json(film) for film in films]
     difference = first_difference(films[0].observed, films[1].observed) if len(films) > 1 else None
     concerned = sorted(films[0].observed.concerned)[:1]
@@ -50,7 +58,7 @@ def page(films: Sequence[Film]) -> str:
         note += " Dashed: the first difference."
     return Template(_file("film.html")).substitute(
         title=html(f"{row['scenario']}, seed {row['seed']}: {' and '.join(run['mode'] for run in runs)}"),
-        heads="\n".join(_heads(films, difference)),
+        heads="\n".join([*(f"<p>{html(note)}</p>" for note in notes), *_heads(films, difference)]),
         two=" two" if len(films) > 1 else "",
         stages="\n".join(_stage(number, film) for number, film in enumerate(films)),
         asides="\n".join(_aside(number, run) for number, run in enumerate(runs)),
@@ -60,8 +68,7 @@ def page(films: Sequence[Film]) -> str:
         data=_embedded(data),
         script=script,
         style=style,
-        script_hash=_hash(script),
-        style_hash=_hash(style),
+        policy=policy(),
     )
 
 

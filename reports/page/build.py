@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
+from urllib.parse import quote
 
 from reports.analysis import compare, coverage_table, guarantees, sentences
 from reports.analysis.compare import ANY, Comparison, Group, Pair, Rate, release_order
@@ -20,6 +21,7 @@ from reports.document.blocks import (
     Fold,
     Heading,
     Items,
+    Link,
     Table,
     Terms,
     Text,
@@ -31,7 +33,7 @@ from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence import triage
 from reports.evidence.story import heading
-from reports.evidence.triage import Bucket
+from reports.evidence.triage import Bucket, Failure
 from reports.formatting import LEAST, moment, number, part_of, percent, share, side_of_promise
 from reports.page import plots
 from reports.versions import version
@@ -56,23 +58,35 @@ UNFOLDED: Final = 12
 STRUCK: Final = {True: "Lost records", False: "Other violations"}
 
 
-def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = None) -> str:
+def page(
+    store: Store,
+    triaged: triage.Triage | None = None,
+    kind: str | None = None,
+    films: Sequence[tuple[Failure, str]] = (),
+) -> str:
     """The report of a sweep, as the text of one HTML file.
 
     Args:
         store: the sweep.
         triaged: its failures by cause, if they were examined.
         kind: show only this kind of violation.
+        films: failures, each with the name of the file beside the report that has its film.
 
     Raises:
         InputError: there are no rows.
     """
+    return to_html(document(store, list(_blocks(store, triaged, kind, films))))
+
+
+def document(store: Store, blocks: Sequence[Block], refresh_s: int = 0) -> Document:
+    """A page about a sweep; `refresh_s` as in `Document`."""
     title = f"{', '.join(sorted(store.scenarios))} in {', '.join(_modes(store))}"
-    blocks = list(_blocks(store, triaged, kind))
-    return to_html(Document(title, blocks, "Highwater report", f"Highwater: {title}", plots.STYLE))
+    return Document(title, blocks, "Highwater report", f"Highwater: {title}", plots.STYLE, refresh_s)
 
 
-def _blocks(store: Store, triaged: triage.Triage | None, kind: str | None) -> Iterator[Block]:
+def _blocks(
+    store: Store, triaged: triage.Triage | None, kind: str | None, films: Sequence[tuple[Failure, str]]
+) -> Iterator[Block]:
     comparisons: dict[str, list[Comparison]] = {}
     maps: dict[str, list[Map]] = {}
     names = sorted(store.scenarios)
@@ -83,28 +97,22 @@ def _blocks(store: Store, triaged: triage.Triage | None, kind: str | None) -> It
     if not comparisons:
         raise store.no_rows()
     parts = [comparison for found in comparisons.values() for comparison in found[:POINTS]]
-    yield Text(_question(store, names), "question")
+    yield question(store)
     answers = [sentences.first(part) for part in parts]
     yield from (Text(said, "answer") for said in answers[:FIRST])
     if len(parts) > FIRST:
         yield Text(f"{counted(len(parts) - FIRST, 'more answer')} below.", "note")
     yield from (Text(shortcoming, "warning") for shortcoming in store.shortcomings())
     yield Terms(sentences.TERMS)
-    yield Text(
-        "The scenario's faults are far denser than those of a data centre: compare the rates with each other, and do "
-        f"not read them as losses per year. Seeds {_seeds(store)}, simulated with code {store.run['code_version']}; "
-        f"report by Highwater {version()}.",
-        "note",
-    )
+    yield origin(store)
     yield Contents()
-    # Panels are compared across the page: all have the same axis.
-    lowest = min(plots.decade(part.groups, _kinds(part), inside=side) for part in parts for side in (True, False))
-    for place, (comparison, said) in enumerate(zip(parts, answers, strict=True)):
-        yield from _part(f"part-{place}", comparison, said if len(parts) > FIRST else "", lowest)
+    yield from rates(parts, answers if len(parts) > FIRST else [""] * len(parts))
     if left_out := max(0, len(store.sweep.variants) - len(parts)):
         yield Text(f"{counted(left_out, 'more point')} of the grid: see the maps below, and highwater compare.", "note")
     if triaged:
-        yield from _causes(triaged, store)
+        yield from causes(triaged, store)
+    if films:
+        yield from _films(films)
     for place, name in enumerate(maps):
         yield from _about(f"about-{place}", name, maps[name], comparisons[name])
     yield from _coverage(store)
@@ -116,7 +124,51 @@ def _blocks(store: Store, triaged: triage.Triage | None, kind: str | None) -> It
     yield Items(sentences.LEGEND)
 
 
-def _causes(found: triage.Triage, store: Store) -> Iterator[Block]:
+def question(store: Store) -> Text:
+    """What a sweep asks."""
+    return Text(_question(store, sorted(store.scenarios)), "question")
+
+
+def origin(store: Store) -> Text:
+    """What to read rates against, and where they come from."""
+    return Text(
+        "The scenario's faults are far denser than those of a data centre: compare the rates with each other, and do "
+        f"not read them as losses per year. Seeds {_seeds(store)}, simulated with code {store.run['code_version']}; "
+        f"report by Highwater {version()}.",
+        "note",
+    )
+
+
+def rates(parts: Sequence[Comparison], answers: Sequence[str]) -> Iterator[Block]:
+    """Rates with intervals of scenarios at points of a grid, each under its answer, if that is not empty."""
+    # Panels are compared across the page: all have the same axis.
+    lowest = min(plots.decade(part.groups, _kinds(part), inside=side) for part in parts for side in (True, False))
+    for place, (comparison, said) in enumerate(zip(parts, answers, strict=True)):
+        yield from _part(f"part-{place}", comparison, said, lowest)
+
+
+def _films(films: Sequence[tuple[Failure, str]]) -> Iterator[Block]:
+    """Links to films beside the report."""
+    yield Heading("Films of failures", name="films")
+    rows = [
+        (
+            failure.scenario,
+            failure.mode,
+            Link(str(failure.seed), f"./{quote(file)}"),
+            failure.kind,
+            side_of_promise(failure.inside),
+        )
+        for failure, file in films
+    ]
+    yield Table(
+        ["scenario", "mode", "seed", "violated", "side"],
+        rows,
+        ["seed"],
+        "A sample with equal parts of each kind. A seed leads to its film: every step of the run, to step through.",
+    )
+
+
+def causes(found: triage.Triage, store: Store) -> Iterator[Block]:
     """Failures by cause: violations inside the promise first, lost records first, modes in order of release."""
     yield Heading("Failures and their causes", name="causes")
     yield Text(

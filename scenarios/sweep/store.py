@@ -21,7 +21,7 @@ one folder and damages stores.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -407,12 +407,14 @@ class Store:
         """What was asked for and is not there."""
         return self.asked.minus(self.covered)
 
-    def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[Wave, pa.Table]]:
-        """The chosen rows of each wave; damaged waves are recorded in `damage` and skipped."""
+    def tables(
+        self, columns: Sequence[str] | None = None, but: Collection[str] = ()
+    ) -> Iterator[tuple[Wave, pa.Table]]:
+        """The chosen rows of each wave but some, by name; damaged waves are recorded in `damage` and skipped."""
         needed = columns if columns is None else list(dict.fromkeys([*columns, *self._chosen, "blow"]))
         for done, wave in enumerate(self.waves):
             self.tell(done, len(self.waves))
-            if wave.name not in self.damage:
+            if wave.name not in self.damage and wave.name not in but:
                 try:
                     table = wave.table(self.sweep, needed)
                 except DamageError as error:

@@ -37,12 +37,14 @@ class Workers:
     """A pool of worker processes, which start on demand; a context manager.
 
     Processes are spawned, so no state of this process leaks into a run. They end when their pipe to it closes: when the
-    pool is closed, and also when this process is killed.
+    pool is closed, and also when this process is killed. Those that only run seeds need no numpy (`has_numpy`).
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, has_numpy: bool = False) -> None:
         end, self._lifeline = multiprocessing.Pipe(duplex=False)
-        self.pool = ProcessPoolExecutor(number, _Context(), initializer=_begin, initargs=(end, plugged.shipped()))
+        spared = ("pandas",) if has_numpy else ("numpy", "pandas")
+        arguments = (end, plugged.shipped(), spared)
+        self.pool = ProcessPoolExecutor(number, _Context(), initializer=_begin, initargs=arguments)
 
     def __enter__(self) -> Self:
         return self
@@ -86,13 +88,13 @@ class _Context(SpawnContext):
     Process = _Process
 
 
-def _begin(lifeline: Connection, plug_ins: list[dict[str, Any]]) -> None:
+def _begin(lifeline: Connection, plug_ins: list[dict[str, Any]], spared: tuple[str, ...]) -> None:
     # The parent handles Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     if plug_ins:
         ensure(plug_ins)
-    spare("numpy", "pandas")
+    spare(*spared)
     prepare_process()
 
 

@@ -24,17 +24,19 @@ from sim import exit_codes
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from highwater.cli.console import Ui
     from reports.document.blocks import Block
     from reports.drawing.explanation import RunExplanation
     from reports.evidence.narrative import Sentence
     from reports.evidence.replay import Origin
+    from scenarios.shrinking.case import Case
     from scenarios.shrinking.necessity import Necessity
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
     from scenarios.shrinking.shrink import ShrunkCase
+    from scenarios.single.result import RunResult
     from sim.protocol.modes import Mode
 
 EXPLAIN_VERSION: Final = 1
@@ -114,12 +116,13 @@ def command(ui: Ui, asked: ExplainOptions) -> None:
         ui.show(story_blocks(result, explained.story, explained.remedies), asked.form)
     else:
         head = f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {shrunk_run.kept(found)}"
-        ui.show(
-            [Heading(head), *(_brief(explained.story) if asked.brief else _blocks(found, took, explained, place.path))]
-        )
+        ui.show([Heading(head), *(_brief(explained.story) if asked.brief else blocks(found, took, explained))])
+        if not asked.brief:
+            ui.show(_written(result, place.path))
 
 
-def _blocks(found: ShrunkCase, took: float, explained: RunExplanation, place: Path) -> Iterator[Block]:
+def blocks(found: ShrunkCase, took: float, explained: RunExplanation) -> Iterator[Block]:
+    """A run that was shrunk, in sentences, with what would have prevented it."""
     from reports.evidence import shrunk_run
     from reports.evidence.outcome import waits_for
 
@@ -132,6 +135,9 @@ def _blocks(found: ShrunkCase, took: float, explained: RunExplanation, place: Pa
     yield from _necessary(explained.necessary, whole=found.whole)
     yield from _curve(explained.curve, found.symptom.kind)
     yield from _remedies(explained.remedies)
+
+
+def _written(result: RunResult, place: Path) -> Iterator[Block]:
     yield Line("")
     yield Line(f"Replay: {result.row['replay']}")
     yield Line(f"Picture: {plugged.command(['draw', str(place / evidence.PLAN), '--output', 'run.svg'])}")
@@ -140,35 +146,48 @@ def _blocks(found: ShrunkCase, took: float, explained: RunExplanation, place: Pa
 
 def _tell_script(ui: Ui, asked: ExplainOptions, origin: Origin, mode: Mode, most: int | None) -> None:
     """Explain a scripted scenario, and which newer modes keep the records that it loses."""
-    from reports.drawing.explanation import told
-    from reports.drawing.observed_run import observe
     from reports.evidence.run_document import story_blocks
     from reports.evidence.story import outcome
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.criterion import symptom
-    from scenarios.shrinking.prevention import newer_modes
 
     case = Case(origin.scenario, mode, origin.seed, origin.rules)
-    observed = observe(case.scenario, mode, case.seed, case.rules, trace=True)
-    result = observed.result
+    result, story, tried = explain_script(case, asked.kind, most)
     options.check_shown(case.scenario, result)
-    fails = bool(result.row["violations"]) or asked.kind is not None
-    tried = newer_modes(case, symptom(result.row, asked.kind)) if fails else []
-    story = told(observed, asked.kind or "", most)
     if asked.as_json:
-        _json(ui, {"story": [asdict(sentence) for sentence in story], "remedies": [asdict(remedy) for remedy in tried]})
+        remedies = [asdict(remedy) for remedy in tried or ()]
+        _json(ui, {"story": [asdict(sentence) for sentence in story], "remedies": remedies})
     elif asked.form == "markdown":
-        ui.show(story_blocks(result, story, tried), asked.form)
+        ui.show(story_blocks(result, story, tried or ()), asked.form)
     else:
         head = f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}"
         if asked.brief:
             ui.show([Text(head), *_brief(story)])
             return
-        ui.show([Heading(head)])
-        ui.show([_story(story, result.shown)])
+        ui.show([Heading(head), *script_blocks(result, story, tried)])
+
+
+def explain_script(
+    case: Case, kind: str | None, most: int | None
+) -> tuple[RunResult, list[Sentence], list[Remedy] | None]:
+    """Run a scripted scenario: its result, its story, and the newer modes that were tried, None if it fails not."""
+    from reports.drawing.explanation import told
+    from reports.drawing.observed_run import observe
+    from scenarios.shrinking.criterion import symptom
+    from scenarios.shrinking.prevention import newer_modes
+
+    observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
+    row = observed.result.row
+    fails = bool(row["violations"]) or kind is not None
+    tried = newer_modes(case, symptom(row, kind)) if fails else None
+    return observed.result, told(observed, kind or "", most), tried
+
+
+def script_blocks(result: RunResult, story: Iterable[Sentence], tried: Sequence[Remedy] | None) -> Iterator[Block]:
+    """A scripted scenario in sentences, with the newer modes that prevent its violation; see `explain_script`."""
+    yield _story(story, result.shown)
+    if tried is not None:
         keep = [remedy.change for remedy in tried if remedy.keeps]
-        if fails:
-            ui.line(f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it")
+        yield Line(f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it")
 
 
 def _json(ui: Ui, told: dict[str, Any]) -> None:

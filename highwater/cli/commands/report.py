@@ -9,11 +9,13 @@ import click
 
 from highwater.cli.options import Command, takes
 from highwater.cli.progress import READS, SHRINKS, noted
+from highwater.films import check_films, write_films
 from highwater.requests import ReportRequest
 from reports import starts
 from scenarios import own_files
 from sim import exit_codes
 from sim.errors import InputError
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -37,17 +39,20 @@ def command(ui: Ui, asked: ReportRequest) -> int:
         raise InputError("--local needs --triage: nothing else uses processes")
     output = Path(asked.file)
     starts.check_file("--output", output, starts.REPORT)
+    check_films("--films", output, asked.films)
     if asked.kind is not None:
         check_kind(asked.kind)
     store = asked.store()
     store.tell = noted(ui, READS, 1)
     coverage_table.read(store)  # It may be missing: said before minutes are spent on causes.
     found = for_report(store, asked.most, asked.processes or 1, noted(ui), noted(ui, SHRINKS), asked.kind)
-    text = page(store, found, asked.kind)
+    films = write_films(store, output, asked.films, asked.kind)
+    text = page(store, found, asked.kind, films)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
     own_files.write(output, text, starts.REPORT)
     if found is not None:
         ui.line(found.looked)
-    ui.line(f"written to {output}")
+    beside = f", with {counted(len(films), 'film')} beside it" if films else ""
+    ui.line(f"written to {output}{beside}")
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED

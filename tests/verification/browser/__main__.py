@@ -1,4 +1,5 @@
-"""Checks a report, an audit, a picture and the page of a run in headless Chromium, at 1,280 and 390 pixels.
+"""Checks a report, an audit, a picture, the page of a run and the pages of `highwater open` in headless Chromium, at
+1,280 and 390 pixels.
 
 Each loads without a request to anywhere, without an error on the console, and is no wider than its window; each link of
 the report leads to something that is seen, and its texts can be read in the light and in the dark.
@@ -9,12 +10,15 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 import highwater as hw
 from highwater.lab.audit.audit import audit
 from highwater.lab.audit.page import audit_page
 from highwater.lab.audit.results import Named
+from highwater.lab.open.server import LoopbackServer
+from highwater.lab.open.site import Site
 from tests.places import FIXTURES
 from tests.verification.browser import chromium, film, report
 
@@ -52,6 +56,29 @@ def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
     yield from (f"error: {error}" for error in browser.errors)
 
 
+def served_problems(browser: Browser, folder: Path, width: int) -> Iterator[str]:
+    """Problems of the pages that `highwater open` serves of a sweep: its own, its failing runs, a film."""
+    site = Site(str(folder))
+    server = LoopbackServer(site.answer)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        home = f"{server.address.rstrip('/')}{site.answer('/', '').location}"
+        for part in ("", "failing", "0-0-40/film", "report"):
+            browser.requests.clear()
+            browser.errors.clear()
+            browser.load(f"{home}{part}", width)
+            while browser.ask("document.querySelector('meta[http-equiv=refresh]') !== null"):
+                browser.load(f"{home}{part}", width)
+            if (wide := browser.ask("document.documentElement.scrollWidth")) > width:
+                yield f"{part} is {wide} pixels wide"
+            yield from (f"asks for {asked}" for asked in browser.requests if not asked.startswith((home, "data:")))
+            yield from (f"{part}: error: {error}" for error in browser.errors)
+    finally:
+        server.shutdown()
+        server.server_close()
+        site.jobs.close()
+
+
 def _audit() -> str:
     log = FIXTURES / "metadata" / "reassignment-back-4.3.1"
     found = audit([log])
@@ -82,6 +109,10 @@ def main() -> int:
                     wrong += report.problems(browser, file, width)
                 found += len(wrong)
                 _tell(file, width, wrong)
+        for width in WIDTHS:
+            wrong = list(served_problems(browser, folder / "store", width))
+            found += len(wrong)
+            _tell(folder / "store", width, wrong)
         page = folder / "film.html"
         hw.show(hw.run("reassignments", "elr-4.3", 253), page, against="elr-repaired")
         for width in WIDTHS:
