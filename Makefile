@@ -96,7 +96,8 @@ test-compiled: build/compiled/done
 	cp -r tests pyproject.toml build/compiled
 	cd build/compiled && ../../$(BIN)/python -c "from scenarios.version import build; assert build() != 'plain'"
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/pytest -n 2 --dist loadfile \
-		tests/golden tests/scenarios tests/highwater/lab/advise tests/verification/conformance tests/test_determinism.py
+		tests/golden tests/scenarios tests/highwater/lab/advise tests/highwater/lab/explore tests/verification/conformance \
+		tests/test_determinism.py
 
 # The tests of Spark in each version of pyspark that sweeps take, installed in build/spark: 400 MB and two minutes for each.
 # ONLY=3.5.9 chooses one.
@@ -150,10 +151,10 @@ hunt-reuse: build/compiled/done
 claims: build/compiled/done
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater claims --seeds $(or $(SEEDS),0..2000)
 
-# Some hours: CPU seconds until each mutant and each bug of Kafka is found, in five ranges of seeds: those that walks hunt in
-# plain Python, the others with runs of the compiled build. ONLY= names some of them, SECONDS= bounds each range.
+# Some hours: CPU seconds until each mutant and each bug of Kafka is found, in five ranges of seeds, with walks and with runs
+# of the compiled build. ONLY= names some of them, SECONDS= bounds each range.
 marks: build/compiled/done
-	-$(BIN)/highwater zoo hunt --method walks $(HUNTED)
+	-cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater zoo hunt --method walks $(HUNTED)
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater zoo hunt --method runs $(HUNTED)
 HUNTED = $(or $(ONLY),--all) --seeds 60000000..65000000 --ranges 5 --budget $(or $(SECONDS),60)s --format markdown
 
@@ -206,9 +207,12 @@ attack: venv
 	$(BIN)/python -m tests.verification.hunt.attack $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
 
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot. Hours; ONLY= chooses
-# (zookeeper, reductions, kraft, marks).
+# (zookeeper, reductions, kraft, marks). Without a compiler, of the sources alone.
 explore: venv
-	$(BIN)/python -m tests.verification.explore $(if $(ONLY),--only $(ONLY))
+	-$(MAKE) build/compiled/done
+	test ! -e build/compiled/done || { rm -rf build/compiled/tests; cp -r tests build/compiled; }
+	cd $$(test -e build/compiled/done && echo build/compiled || echo .) && \
+		PYTHONPATH=$$PWD $(CURDIR)/$(BIN)/python -m tests.verification.explore $(if $(ONLY),--only $(ONLY))
 
 # Three minutes: the distances of `highwater audit`, their stories played by the simulation, and an exhaustive search beside them.
 distances: venv

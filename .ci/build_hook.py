@@ -1,4 +1,4 @@
-"""Compiles what a run consists of (mypyc) into the wheel, if HIGHWATER_COMPILE asks for it; plain otherwise.
+"""Compiles what runs and searches consist of (mypyc) into the wheel, if HIGHWATER_COMPILE asks for it; plain otherwise.
 
 With 1 it is compiled once. With `profiled`, and gcc, it is compiled, run (`.ci/training.py`) and compiled again by what
 those runs did: that takes twice as long, and saves a tenth of the time of a run. Digests, rows and code version are
@@ -25,15 +25,21 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGES: Final = ("sim", "faults", "scenarios", "reports", "highwater")
 SINGLE: Final = ("convergence", "coverage_column", "draws", "ended_run", "execution", "result", "reuse", "rows", "run")
-COMPILED: Final = ("sim/**/*.py", "faults/**/*.py", *(f"scenarios/single/{name}.py" for name in SINGLE))
+EXPLORE: Final = "highwater/lab/explore"
+COMPILED: Final = (
+    *("sim/**/*.py", "faults/**/*.py", f"{EXPLORE}/**/*.py"),
+    *(f"scenarios/single/{name}.py" for name in SINGLE),
+)
+WORDS: Final = ("command", "modes/subject", "wording", "kraft/wording", "kraft/scripting")
 NOT_COMPILED: Final = (
     *("sim/protocol/rules.py", "sim/native.py", "**/__init__.py"),
     *("faults/kinds/registry.py", "sim/protocol/mutants.py", "sim/protocol/decision_points.py"),
     "sim/protocol/probes.py",
+    *(f"{EXPLORE}/{name}.py" for name in WORDS),
 )
 """The rules read their own annotations, which a compiled class does not keep. A mark for the compiler stays plain.
 Tables are executed once, and would become functions of thousands of lines. A compiled module takes over nothing of an
-``import *``."""
+``import *``. The words of `highwater explore` take no time."""
 LONGEST: Final = 5_000
 """Lines of C that a function may have: at 37,000, one took a C compiler a minute and a gigabyte."""
 RECORD: Final = "scenarios/build.json"

@@ -1,9 +1,12 @@
-"""Runs of what most sweeps consist of, for the compiler to count: see `build_hook.py`."""
+"""Runs of what most sweeps consist of, and searches, for the compiler to count: see `build_hook.py`."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from highwater.lab.explore.modes.subject import subject_of
+from highwater.lab.explore.search import search
+from highwater.lab.explore.walk import walk
 from scenarios.format.catalogue import load
 from scenarios.single.run import prepare_process, run_row
 from sim.protocol.modes import mode
@@ -22,6 +25,8 @@ RUNS: Final = {
     "windows": ("elr-4.3",),
 }
 SEEDS: Final = range(1_000, 1_012)
+SEARCHED: Final = ("elr-repaired", "kip320-repaired")
+STATES: Final = 20_000
 
 
 def main() -> None:
@@ -32,6 +37,9 @@ def main() -> None:
         for one in modes:
             for seed in SEEDS:
                 run_row(scenario, mode(one), seed)
+    for name in SEARCHED:
+        search(subject_of(name, {}, {}), until=(), most_states=STATES)
+        walk(subject_of(name, {}, {}), until=(), walks=STATES, most_events=60, most_states=STATES)
 
 
 if __name__ == "__main__":

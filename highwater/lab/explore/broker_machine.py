@@ -10,7 +10,7 @@ Time stands still: `replica.lag.time.max.ms` is an event.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from highwater.lab.explore.freezing import Freezer
@@ -50,13 +50,15 @@ Records = tuple[tuple[int, int] | None, ...]
 H = TypeVar("H", bound=RecordingHost)
 
 
-@dataclass(slots=True)
 class Process(Generic[H]):
     """A running broker, taken out of a snapshot."""
 
-    host: H
-    partition: Partition
-    fetchers: AbstractFetcherManager
+    __slots__ = ("fetchers", "host", "partition")
+
+    def __init__(self, host: H, partition: Partition, fetchers: AbstractFetcherManager) -> None:
+        self.host = host
+        self.partition = partition
+        self.fetchers = fetchers
 
 
 class ExploredDisk(NamedTuple):
@@ -79,7 +81,8 @@ class ExploredDisk(NamedTuple):
     log_start: int
 
 
-class View(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class View:
     """Properties of a snapshot for the search. Those after `may_lag` are of KRaft brokers.
 
     Attributes:
@@ -127,7 +130,8 @@ class View(NamedTuple):
     answered_min_isr: int = 0
 
 
-class BrokerOutcome(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BrokerOutcome:
     """The result of an event at a broker.
 
     Attributes:
@@ -310,7 +314,7 @@ class BrokerMachine(Generic[H]):
         if number is not None:
             return number
         view = View(DOWN, False, -1, UNSETTLED, hw, log.log_start, *_contents(log))
-        return self._add(frozen, view._replace(incarnation=incarnation, clean_epoch=clean_epoch))
+        return self._add(frozen, replace(view, incarnation=incarnation, clean_epoch=clean_epoch))
 
     def _number_ended(
         self, process: Process[H], kept: int, incarnation: int = 0, clean_epoch: int = NO_BROKER_EPOCH

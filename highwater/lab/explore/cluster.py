@@ -7,7 +7,7 @@ part of a state and its events: `kraft.cluster`, `zookeeper.cluster`. A state is
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from highwater.lab.explore import wording
 from highwater.lab.explore.broker_machine import UP
@@ -94,17 +94,17 @@ class ExploredCluster(Generic[C, B]):
         bounds: how much may happen.
     """
 
-    kinds: Mapping[str, str]
+    kinds: ClassVar[Mapping[str, str]]
     """Kinds of violations and early warnings -> meanings."""
-    violations: Collection[str]
+    violations: ClassVar[Collection[str]]
     """Kinds that end a search."""
-    FAULTS: Collection[str]
+    FAULTS: ClassVar[Collection[str]]
     """Kinds of events that the bounds count."""
-    SERVES: str
+    SERVES: ClassVar[str]
     """The kind of event in which a request arrives. A walk draws a kind first."""
-    RECEIVES: str
+    RECEIVES: ClassVar[str]
     """The kind of event in which a response arrives."""
-    SENTENCES: Mapping[str, str]
+    SENTENCES: ClassVar[Mapping[str, str]]
     """Kinds of events, without arrivals -> sentences."""
     step: Callable[[Any, Parts[C]], ExploredStep[Any]]
     """The class whose objects change a state."""
@@ -225,14 +225,14 @@ class ExploredCluster(Generic[C, B]):
                 for count in bounds.batches:
                     if appended + count <= self._most_records:
                         step = self.step(self, parts)
-                        step.appended += count
+                        step.note_appended(count)
                         step.run(broker, ("append", appended, count))
                         yield ("append", broker, appended, count), step.end()
             yield from self._deletions(broker, view, parts)
             if parts.control.lags < bounds.lags:
                 for follower in view.may_lag:
                     step = self.step(self, parts)
-                    step.lags += 1
+                    step.note_lag()
                     step.run(broker, ("lag", follower))
                     yield ("lag", broker, follower), step.end()
 
@@ -242,20 +242,23 @@ class ExploredCluster(Generic[C, B]):
 
 
 class ExploredStep(Generic[W]):
-    """A state that is being changed. Its control plane adds the fields of its `ExploredControl`, and sets all
-    attributes.
-    """
+    """A state that is being changed. Its control plane adds what its `ExploredControl` has, and sets all attributes."""
 
-    __slots__ = ("appended", "committed", "flights", "lags", "snapshots", "world")
+    __slots__ = ("flights", "snapshots", "world")
 
     world: W
     snapshots: list[int]
     flights: list[int]
-    appended: int
-    committed: int
-    lags: int
 
     # What a control plane adds.
+
+    def note_appended(self, count: int) -> None:
+        """Producers have sent more records."""
+        raise NotImplementedError
+
+    def note_lag(self) -> None:
+        """A leader has found that a follower lags."""
+        raise NotImplementedError
 
     def run(self, broker: int, event: Event) -> BrokerOutcome:
         """Run an event at a broker, with its immediate effects."""

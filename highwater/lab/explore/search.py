@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import heapq
 import time
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -18,6 +19,10 @@ Way = list[tuple[Action, "S"]]
 Costs = tuple[int, int]
 """Events of two sorts. Neither sort outweighs the other."""
 S = TypeVar("S")
+_GARBAGE: Final = (100_000, 50, 1000)
+"""Thresholds of Python's garbage collector during a search. All states are kept, and looking for cycles among them took
+a fifth of the time of random walks.
+"""
 
 
 class World(Protocol[S]):
@@ -40,7 +45,6 @@ class PricedWorld(World[S], Protocol[S]):
         """The costs of an event."""
 
 
-@dataclass
 class Found(Generic[S]):
     """The result of a search.
 
@@ -58,16 +62,17 @@ class Found(Generic[S]):
         walks: random walks (`highwater.lab.explore.walk`).
     """
 
-    states: int = 0
-    transitions: int = 0
-    depth: int = 0
-    exhausted: bool = False
-    stopped: bool = False
-    paths: dict[str, Way[S]] = field(default_factory=dict)
-    ways: list[Way[S]] = field(default_factory=list)
-    seconds: float = 0.0
-    levels: list[int] = field(default_factory=list)
-    walks: int = 0
+    def __init__(self) -> None:
+        self.states = 0
+        self.transitions = 0
+        self.depth = 0
+        self.exhausted = False
+        self.stopped = False
+        self.paths: dict[str, Way[S]] = {}
+        self.ways: list[Way[S]] = []
+        self.seconds = 0.0
+        self.levels: list[int] = []
+        self.walks = 0
 
 
 def search(
@@ -98,6 +103,7 @@ def search(
     """
     began = time.monotonic()
     used = time.process_time()
+    thresholds = collect_rarely()
     states = [world.first()]
     seen = set(states)
     parents = array("l", [-1])
@@ -138,17 +144,29 @@ def search(
     finally:
         found.states = len(seen)
         found.seconds = time.process_time() - used
+        gc.set_threshold(*thresholds)
 
 
-@dataclass(slots=True)
+def collect_rarely() -> tuple[int, int, int]:
+    """Let Python look for garbage rarely; returns the thresholds until now."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*_GARBAGE)
+    return thresholds
+
+
 class _Wanted(Generic[S]):
     """What a search keeps, and what ends it."""
 
-    world: World[S]
-    found: Found[S]
-    until: Collection[str]
-    every: bool
-    most_ways: int
+    __slots__ = ("every", "found", "most_ways", "until", "world")
+
+    def __init__(
+        self, world: World[S], found: Found[S], until: Collection[str], *, every: bool, most_ways: int
+    ) -> None:
+        self.world = world
+        self.found = found
+        self.until = until
+        self.every = every
+        self.most_ways = most_ways
 
     def note(self, kinds: tuple[str, ...], states: list[S], parents: array[int], place: int, after: S) -> bool:
         """Note the kinds that a state shows which follows the one at a place; returns whether the search ends."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from highwater.lab.explore.search import Found, World
+from highwater.lab.explore.search import Found, World, collect_rarely
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -74,6 +75,7 @@ def walk(
     first = world.first()
     warned: list[tuple[S, list[Choice]]] = []
     known: set[S] = set()
+    thresholds = collect_rarely()
     try:
         while (
             found.walks < walks
@@ -110,6 +112,7 @@ def walk(
     finally:
         found.states = len(ways)
         found.seconds = time.process_time() - used
+        gc.set_threshold(*thresholds)
 
 
 def _draw(world: WalkedWorld[S], rng: Random, after: list[tuple[Action, S]], ways: Ways[S]) -> tuple[Choice, S]:

@@ -13,7 +13,6 @@ from highwater.cli.options import SuggestingGroup, json_option, option_of
 from highwater.requests import Settings
 from highwater.values import duration, rule_words
 from reports.document.blocks import Heading, Line, Table, Text
-from scenarios.version import PLAIN, build
 from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError
@@ -112,7 +111,7 @@ def _target(chosen: Target) -> Iterator[Block]:
     "--method",
     type=click.Choice(["runs", "walks"]),
     help="Hunt with random runs of a scenario only, or only with random walks, as 'explore --walks' does.  [default: "
-    "with walks what they find sooner, if this build is plain Python]",
+    "with walks what they find sooner]",
 )
 @click.option(
     "--scenario",
@@ -344,10 +343,7 @@ def _ways(ui: Ui, targets: list[Target], method: str | None, *, hunts_all: bool)
         if others:
             ui.note(f"walks are not known to find {len(others)} of {len(targets)}, which are not hunted")
         return [(one, True) for one in walked]
-    walks = method is None and build() == PLAIN
-    if walked and method is None and not walks:
-        ui.note(f"random walks need plain Python, so {len(walked)} are hunted with runs in this compiled build")
-    return [(one, walks and one.walks is not None) for one in targets]
+    return [(one, method is None and one.walks is not None) for one in targets]
 
 
 def _where(target: Target, *, walks: bool) -> tuple[str, str]:

@@ -5,6 +5,7 @@ A follower outside of the ISR never holds the HW back: `replica.lag.time.max.ms`
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from highwater.lab.explore.broker_machine import (
@@ -231,7 +232,8 @@ class KRaftBrokerMachine(BrokerMachine[KRaftBrokerHost]):
     def _begun(self, before: int, start: StartedBroker) -> BrokerOutcome:
         number = self._numbers.get(start)
         if number is None:
-            view = self.views[before]._replace(
+            view = replace(
+                self.views[before],
                 state=STARTING,
                 incarnation=start.incarnation,
                 broker_epoch=start.broker_epoch,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, permutations
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from highwater.lab.explore import cluster
 from highwater.lab.explore.broker_machine import DOWN, STARTING, UP
@@ -31,7 +31,7 @@ from sim.protocol.kraft.metadata import (
 from sim.protocol.messages import ListOffsetsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from highwater.lab.explore.broker_machine import BrokerOutcome, Event, View
     from highwater.lab.explore.cluster import Way
@@ -73,14 +73,10 @@ class KRaftBounds(cluster.ExploredBounds):
     any_order: bool = True
 
 
-class KRaftControl(NamedTuple):
-    """The controller's part of a state, and what has happened.
+class KRaftPast(NamedTuple):
+    """What has happened.
 
     Attributes:
-        controller: snapshot of the controller.
-        tail: the newest transactions of the metadata log, as far as some broker has not replayed them: the numbers of
-            their records.
-        behind: number of transactions that each broker has not replayed; 0 for one that has not registered.
         appended: records that producers have sent.
         acked: records that were acknowledged, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
@@ -94,9 +90,6 @@ class KRaftControl(NamedTuple):
             no other member of the ISR was running and unfenced.
     """
 
-    controller: int
-    tail: tuple[tuple[int, ...], ...]
-    behind: tuple[int, ...]
     appended: int
     acked: int
     committed: int
@@ -113,6 +106,33 @@ class KRaftControl(NamedTuple):
     alone: bool
 
 
+class KRaftControl(NamedTuple):
+    """The controller's part of a state.
+
+    Attributes:
+        controller: snapshot of the controller.
+        tail: the newest transactions of the metadata log, as far as some broker has not replayed them: the numbers of
+            their records.
+        behind: number of transactions that each broker has not replayed; 0 for one that has not registered.
+        past: what has happened. Most events leave it as it is.
+    """
+
+    controller: int
+    tail: tuple[tuple[int, ...], ...]
+    behind: tuple[int, ...]
+    past: KRaftPast
+
+    @property
+    def appended(self) -> int:
+        """See `ExploredControl`."""
+        return self.past.appended
+
+    @property
+    def lags(self) -> int:
+        """See `ExploredControl`."""
+        return self.past.lags
+
+
 class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
     """The possible events of a KRaft cluster.
 
@@ -122,12 +142,14 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
         reduced: leave out orders of events that make no difference (README.md).
     """
 
-    kinds = KINDS
-    violations = VIOLATIONS
-    FAULTS = frozenset({"expire", "lose", "stop", "kill", "lag", "elect", "configure", "feature"})
-    SERVES = RECEIVES = "arrive"
-    SENTENCES = wording.SENTENCES
-    machine: KRaftBrokerMachine
+    kinds: ClassVar[Mapping[str, str]] = KINDS
+    violations: ClassVar[Collection[str]] = VIOLATIONS
+    FAULTS: ClassVar[Collection[str]] = frozenset(
+        {"expire", "lose", "stop", "kill", "lag", "elect", "configure", "feature"}
+    )
+    SERVES: ClassVar[str] = "arrive"
+    RECEIVES: ClassVar[str] = "arrive"
+    SENTENCES: ClassVar[Mapping[str, str]] = wording.SENTENCES
 
     def __init__(self, rules: Rules, bounds: KRaftBounds, *, reduced: bool = True) -> None:
         super().__init__(rules, bounds)
@@ -135,9 +157,11 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
         self.step = KRaftStep
         self.records = InternTable()
         changes = bounds.min_isr_changes > 0
-        self.machine = KRaftBrokerMachine(self.decide, self.payloads, self.records, min_isr_changes=changes)
+        self._kraft = KRaftBrokerMachine(self.decide, self.payloads, self.records, min_isr_changes=changes)
+        self.machine = self._kraft
         self.controller = ControllerMachine(self.decide, self.payloads, self.records, bounds.min_isr, self.brokers)
         self.keeps_responses = not reduced or rules.mutant == REQUEST_OF_ANOTHER_PROCESS
+        self._remembers = rules.last_known_elr == "ejected-members"
         self._orders = tuple(permutations(self.brokers)) if bounds.any_order else (self.brokers,)
         self._decisions: dict[tuple[int, Event], tuple[ControllerDecision, ...]] = {}
         self._idle: dict[tuple[int, int, int, int], bool] = {}
@@ -152,7 +176,7 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
     # Words.
 
     def _arrival(self, message: Any) -> str:
-        return wording.arrival(self.machine, message)
+        return wording.arrival(self._kraft, message)
 
     def _elected(self, parts: Parts[KRaftControl]) -> str:
         known = self.known(parts)
@@ -184,9 +208,8 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
         smallest = (
             (0,) * self.bounds.records if self.bounds.min_isr_changes and self.bounds.losses + self.bounds.stops else ()
         )
-        control = KRaftControl(
-            controller, (), nobody, *(0,) * 11, smallest, self.bounds.min_isr if smallest else 0, alone=False
-        )
+        past = KRaftPast(*(0,) * 11, smallest, self.bounds.min_isr if smallest else 0, alone=False)
+        control = KRaftControl(controller, (), nobody, past)
         step = KRaftStep(self, Parts(down, control, ()))
         for broker in self.brokers:
             step.local(broker, ("start",))
@@ -317,10 +340,10 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
             if view.state != UP:
                 continue
             if not registered.fenced:
-                if parts.control.fences < self.bounds.fences:
+                if parts.control.past.fences < self.bounds.fences:
                     for decided in self.decisions(parts.control.controller, ("fence", broker)):
                         step = KRaftStep(self, parts)
-                        step.fences += 1
+                        step.past = step.past._replace(fences=step.past.fences + 1)
                         step.commit(decided)
                         yield ("expire", broker), step.end()
             else:
@@ -334,43 +357,44 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
                     yield ("heartbeat", broker), step.end()
 
     def _administration(self, parts: Parts[KRaftControl]) -> Iterator[Way]:
-        known = self.known(parts)
-        if parts.control.elections < self.bounds.elections:
+        known, past = self.known(parts), parts.control.past
+        if past.elections < self.bounds.elections:
             for decided in self.decisions(parts.control.controller, ("elect",)):
                 elected = self.controller.views[decided.snapshot].leader
                 if decided.error or elected == known.leader:
                     continue
                 step = KRaftStep(self, parts)
-                step.elections += 1
+                step.past = past._replace(elections=past.elections + 1)
                 step.commit(decided)
                 yield ("elect", elected), step.end()
-        if parts.control.min_isr_changes < self.bounds.min_isr_changes:
+        if past.min_isr_changes < self.bounds.min_isr_changes:
             for value in self.brokers:
                 if value == known.min_isr:
                     continue
                 (decided,) = self.decisions(parts.control.controller, ("configure", MIN_ISR, value))
                 step = KRaftStep(self, parts)
-                step.min_isr_changes += 1
+                step.past = past._replace(min_isr_changes=past.min_isr_changes + 1)
                 step.commit(decided)
                 yield ("configure", value), step.end()
-        if parts.control.feature_changes < self.bounds.feature_changes:
+        if past.feature_changes < self.bounds.feature_changes:
             level = 1 - known.elr_level
             (decided,) = self.decisions(parts.control.controller, ("configure", ELR_FEATURE, level))
             if not decided.error:
                 step = KRaftStep(self, parts)
-                step.feature_changes += 1
+                step.past = past._replace(feature_changes=past.feature_changes + 1)
                 step.commit(decided)
                 yield ("feature", level), step.end()
 
     def _processes(self, parts: Parts[KRaftControl]) -> Iterator[Way]:
         """A process ends, its session expires, and it starts again: see README.md why that is one event."""
+        past = parts.control.past
         for broker in self.brokers:
             view = self.machine.views[parts.snapshots[broker - 1]]
             leo = len(view.records)
             ends = []
-            if parts.control.losses < self.bounds.losses:
+            if past.losses < self.bounds.losses:
                 ends += [("lose", kept, False) for kept in range(max(leo, 1))]
-            if parts.control.stops < self.bounds.stops:
+            if past.stops < self.bounds.stops:
                 ends += [("kill", leo, False), ("stop", leo, True)]
             fenced = self.known(parts).brokers[broker].fenced
             for kind, kept, clean in ends:
@@ -378,10 +402,9 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
                 for decided in decisions:
                     step = KRaftStep(self, parts)
                     if kind == "lose":
-                        step.losses += 1
+                        step.past = past._replace(losses=past.losses + 1)
                     else:
-                        step.stops += 1
-                        step.kills += not clean
+                        step.past = past._replace(stops=past.stops + 1, kills=past.kills + (not clean))
                     step.stop(broker, kept, clean=clean)
                     if decided is not None:
                         step.commit(decided)
@@ -412,7 +435,7 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
         known = self._silent.get(key)
         if known is None:
             view = self.machine.views[snapshot]
-            records = [self.machine.record(record) for record in transaction]
+            records = [self._kraft.record(record) for record in transaction]
             known = view.state == UP and all(self._is_silent_record(view, broker, record) for record in records)
             self._silent[key] = known
         return known
@@ -438,29 +461,28 @@ class KRaftCluster(ExploredCluster[KRaftControl, KRaftBounds]):
     def findings(self, state: int) -> tuple[str, ...]:
         """The kinds of violations and early warnings that a state shows."""
         parts = self.parts(state)
-        control = parts.control
+        past = parts.control.past
         return kinds_of(
             self.views(parts),
             self.known(parts),
-            control.acked,
-            control.committed,
-            promised=self._promised(control),
-            remembers=self.decide.rules.last_known_elr == "ejected-members"
-            and not (control.min_isr_changes or control.feature_changes),
+            past.acked,
+            past.committed,
+            promised=self._promised(past),
+            remembers=self._remembers and not (past.min_isr_changes or past.feature_changes),
         )
 
-    def _promised(self, control: KRaftControl) -> int:
+    def _promised(self, past: KRaftPast) -> int:
         """The records that KIP-966 promises, as a bit set: fewer ends so far without a clean-shutdown file, lossy or
         not, than the smallest ``min.insync.replicas`` since the record was committed.
 
         Without the feature no eligible replicas are kept. So another ISR member has to be there while one is damaged.
         """
-        unclean = control.losses + control.kills
-        if control.feature_changes and (control.alone or unclean > 1):
+        unclean = past.losses + past.kills
+        if past.feature_changes and (past.alone or unclean > 1):
             return 0
-        if not control.smallest:
+        if not past.smallest:
             return ALL if unclean < self.bounds.min_isr else 0
-        return sum([1 << record for record, size in enumerate(control.smallest) if unclean < size])
+        return sum([1 << record for record, size in enumerate(past.smallest) if unclean < size])
 
 
 class KRaftStep(cluster.ExploredStep[KRaftCluster]):
@@ -473,26 +495,14 @@ class KRaftStep(cluster.ExploredStep[KRaftCluster]):
         self.world = world
         self.snapshots = list(snapshots)
         self.flights = list(flights)
-        (
-            self.controller,
-            self.tail,
-            behind,
-            self.appended,
-            self.acked,
-            self.committed,
-            self.losses,
-            self.stops,
-            self.fences,
-            self.lags,
-            self.elections,
-            self.kills,
-            self.min_isr_changes,
-            self.feature_changes,
-            self.smallest,
-            self.lowest,
-            self.alone,
-        ) = control
+        self.controller, self.tail, behind, self.past = control
         self.behind = list(behind)
+
+    def note_appended(self, count: int) -> None:
+        self.past = self.past._replace(appended=self.past.appended + count)
+
+    def note_lag(self) -> None:
+        self.past = self.past._replace(lags=self.past.lags + 1)
 
     def end(self) -> int:
         """The resulting state: brokers replay what makes no difference, records that no broker needs are dropped."""
@@ -501,34 +511,19 @@ class KRaftStep(cluster.ExploredStep[KRaftCluster]):
             while behind and world.is_silent(self.snapshots[place], place + 1, self.tail[-behind]):
                 self.replay(place + 1, 1)
                 behind -= 1
-        if world.reduced and not world.stale.isdisjoint(self.flights):
+        if world.stale and world.reduced and not world.stale.isdisjoint(self.flights):
             self._drop_refused()
-        longest = max(self.behind)
-        control = KRaftControl(
-            self.controller,
-            self.tail[len(self.tail) - longest :],
-            tuple(self.behind),
-            self.appended,
-            self.acked,
-            self.committed,
-            self.losses,
-            self.stops,
-            self.fences,
-            self.lags,
-            self.elections,
-            self.kills,
-            self.min_isr_changes,
-            self.feature_changes,
-            self.smallest,
-            self.lowest,
-            self.alone or (world.bounds.feature_changes > 0 and self._is_alone()),
-        )
+        if self.tail:
+            self.tail = self.tail[len(self.tail) - max(self.behind) :]
+        if world.bounds.feature_changes > 0 and not self.past.alone and self._is_alone():
+            self.past = self.past._replace(alone=True)
+        control = KRaftControl(self.controller, self.tail, tuple(self.behind), self.past)
         return world.number(tuple(self.snapshots), control, tuple(sorted(self.flights)))
 
     def _is_alone(self) -> bool:
         """Whether a process has ended uncleanly and not registered yet while no other ISR member is running."""
         world = self.world
-        if not self.losses + self.kills:
+        if not self.past.losses + self.past.kills:
             return False
         known = world.controller.views[self.controller]
         views = [world.machine.views[snapshot] for snapshot in self.snapshots]
@@ -559,10 +554,11 @@ class KRaftStep(cluster.ExploredStep[KRaftCluster]):
     def run(self, broker: int, event: Event) -> BrokerOutcome:
         """Run an event at a broker, with its immediate effects."""
         outcome = self.local(broker, event)
-        self.acked |= outcome.acked
-        self.committed |= outcome.committed
-        if outcome.committed and self.smallest:
-            self._note_smallest(broker, outcome.min_isr, outcome.committed)
+        if outcome.acked or outcome.committed:
+            acked, committed = self.past.acked | outcome.acked, self.past.committed | outcome.committed
+            self.past = self.past._replace(acked=acked, committed=committed)
+            if outcome.committed and self.past.smallest:
+                self._note_smallest(broker, outcome.min_isr, outcome.committed)
         if outcome.proposal >= 0:
             epoch = self.world.machine.views[outcome.snapshot].broker_epoch
             self.send(Alter(broker, epoch, outcome.proposal))
@@ -576,10 +572,11 @@ class KRaftStep(cluster.ExploredStep[KRaftCluster]):
         known = self.world.controller.views[self.controller]
         epoch = self.world.machine.views[self.snapshots[broker - 1]].epoch
         leads = known.leader == broker and known.epoch == epoch and not known.brokers[broker].fenced
-        size = min(min_isr, known.min_isr if leads else self.lowest)
-        self.smallest = tuple(
-            [(known or size) if committed >> record & 1 else known for record, known in enumerate(self.smallest)]
-        )
+        size = min(min_isr, known.min_isr if leads else self.past.lowest)
+        smallest = [
+            (before or size) if committed >> record & 1 else before for record, before in enumerate(self.past.smallest)
+        ]
+        self.past = self.past._replace(smallest=tuple(smallest))
 
     def replay(self, broker: int, count: int) -> None:
         """A broker replays its next transactions together."""
@@ -618,10 +615,11 @@ class KRaftStep(cluster.ExploredStep[KRaftCluster]):
     def commit(self, decided: ControllerDecision) -> None:
         """The controller has committed records, which every broker that has registered will replay."""
         self.controller = decided.snapshot
-        if self.smallest:
+        past = self.past
+        if past.smallest:
             size = self.world.controller.views[decided.snapshot].min_isr
-            self.smallest = tuple([min(known, size) for known in self.smallest])
-            self.lowest = min(self.lowest, size)
+            smallest = tuple([min(known, size) for known in past.smallest])
+            self.past = past._replace(smallest=smallest, lowest=min(past.lowest, size))
         if not decided.records:
             return
         self.tail += (decided.records,)

@@ -7,6 +7,7 @@ quorum itself is not modelled: what the controller appends is committed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from highwater.lab.explore.broker_machine import NAME
@@ -64,14 +65,16 @@ class KRaftControllerHost:
         raise AssertionError("unclean recovery is not explored")
 
 
-class RegistrationOutcome(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RegistrationOutcome:
     """A broker as the controller knows it."""
 
     incarnation: int
     fenced: bool
 
 
-class ControllerView(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ControllerView:
     """Properties of a snapshot for the search.
 
     Attributes:

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from scenarios.version import PLAIN, build
-from sim.errors import InputError
+from highwater.lab.explore.freezing import slots_of
 from sim.protocol.decisions import Decisions
 from sim.protocol.raft.batch_accumulator import BatchAccumulator
 from sim.protocol.raft.election_state import ElectionState
@@ -118,15 +117,9 @@ class _Host(RaftHost):
 
 
 class VoterMachine:
-    """The members, by their rules.
-
-    Raises:
-        InputError: the build is compiled: its objects cannot be made without their arguments.
-    """
+    """The members, by their rules."""
 
     def __init__(self, decide: Decisions) -> None:
-        if build() != PLAIN:
-            raise InputError("explore needs plain Python, and this build is compiled: install the plain wheel")
         self._decide = decide
         self._outcomes: dict[Any, VoterOutcome] = {}
         self._batches: dict[Any, RaftBatch] = {}
@@ -259,7 +252,7 @@ class VoterMachine:
         """A message; a response to a request in flight refers to that very object."""
         if not issubclass(message[0], RaftResponse):
             return _decode_request(message)
-        response = dict(zip(_slots(message[0]), message[1:], strict=True))
+        response = dict(zip(slots_of(message[0]), message[1:], strict=True))
         waiting = client.requests.in_flight.get(response["source"])
         encoded = response["request"]
         same = waiting is not None and encode(waiting) == encoded
@@ -270,7 +263,7 @@ class VoterMachine:
 
 def is_expected(snapshot: Snapshot, response: Encoded) -> bool:
     """Whether a member waits for a response."""
-    values = dict(zip(_slots(response[0]), response[1:], strict=True))
+    values = dict(zip(slots_of(response[0]), response[1:], strict=True))
     return (values["source"], values["request"]) in snapshot.waits
 
 
@@ -281,7 +274,7 @@ def is_response(message: Encoded) -> bool:
 
 def values_of(message: Encoded) -> dict[str, Any]:
     """What a message has, by name."""
-    return dict(zip(_slots(message[0]), message[1:], strict=True))
+    return dict(zip(slots_of(message[0]), message[1:], strict=True))
 
 
 def election_of(snapshot: Snapshot) -> ElectionState:
@@ -297,7 +290,7 @@ def _election(state: tuple[Any, ...]) -> ElectionState:
 def encode(message: RaftRequest | RaftResponse) -> Encoded:
     """A message as a value."""
     values: list[Any] = []
-    for name in _slots(type(message)):
+    for name in slots_of(type(message)):
         value = getattr(message, name)
         if isinstance(value, RaftRequest):
             value = encode(value)
@@ -307,17 +300,6 @@ def encode(message: RaftRequest | RaftResponse) -> Encoded:
     return (type(message), *values)
 
 
-_slots_of: Final[dict[type[Any], list[str]]] = {}
-
-
-def _slots(cls: type[Any]) -> list[str]:
-    known = _slots_of.get(cls)
-    if known is None:
-        known = [name for base in reversed(cls.__mro__) for name in vars(base).get("__slots__", ())]
-        _slots_of[cls] = known
-    return known
-
-
 def _decode_request(message: Encoded) -> RaftRequest:
     built = _build(message, {})
     assert isinstance(built, RaftRequest)
@@ -325,10 +307,8 @@ def _decode_request(message: Encoded) -> RaftRequest:
 
 
 def _build(message: Encoded, instead: dict[str, Any]) -> object:
-    built = object.__new__(message[0])
-    for name, value in zip(_slots(message[0]), message[1:], strict=True):
-        setattr(built, name, instead.get(name, value))
-    return built
+    """A message of its values: its constructor has a parameter for each, of the same name."""
+    return message[0](**(values_of(message) | instead))
 
 
 def _expire(state: EpochState) -> None:

@@ -179,7 +179,8 @@ class ExploredQuorum:
         for voter in VOTERS:
             election = election_of(self._member(state, voter))
             if (
-                voter not in (leader, *waits)
+                voter != leader
+                and voter not in waits
                 and election.epoch <= epoch
                 and election != (epoch, leader, election.voted)
             ):

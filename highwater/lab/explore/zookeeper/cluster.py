@@ -14,7 +14,7 @@ Nothing is ever lost from a log but by truncation: a crash keeps the page cache.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from highwater.lab.explore import cluster, wording
 from highwater.lab.explore.broker_machine import UP
@@ -26,7 +26,7 @@ from highwater.lab.explore.wording import listed, role
 from highwater.lab.explore.zookeeper.broker import ZooKeeperBrokerMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from highwater.lab.explore.broker_machine import BrokerOutcome, Event, View
@@ -128,12 +128,12 @@ class ZooKeeperCluster(ExploredCluster[ZooKeeperControl, ZooKeeperBounds]):
         bounds: how much may happen.
     """
 
-    kinds = KINDS
-    violations = VIOLATIONS
-    FAULTS = frozenset({"elect", "expire", "lag", "crash", "delete"})
-    SERVES = "serve"
-    RECEIVES = "receive"
-    SENTENCES = SENTENCES
+    kinds: ClassVar[Mapping[str, str]] = KINDS
+    violations: ClassVar[Collection[str]] = VIOLATIONS
+    FAULTS: ClassVar[Collection[str]] = frozenset({"elect", "expire", "lag", "crash", "delete"})
+    SERVES: ClassVar[str] = "serve"
+    RECEIVES: ClassVar[str] = "receive"
+    SENTENCES: ClassVar[Mapping[str, str]] = SENTENCES
 
     def __init__(self, rules: Rules, bounds: ZooKeeperBounds) -> None:
         super().__init__(rules, bounds)
@@ -314,6 +314,12 @@ class ZooKeeperStep(cluster.ExploredStep[ZooKeeperCluster]):
         self.leader, self.epoch, self.isr, self.live, queues, self.appended, self.committed, *counts = control
         self.crashes, self.lags, self.deletions, self.deleted = counts
         self.queues = list(queues)
+
+    def note_appended(self, count: int) -> None:
+        self.appended += count
+
+    def note_lag(self) -> None:
+        self.lags += 1
 
     def end(self) -> int:
         """The resulting state."""

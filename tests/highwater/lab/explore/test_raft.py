@@ -10,8 +10,6 @@ from sim.protocol.modes import MODES
 from sim.protocol.raft.raft_log import OffsetAndEpoch
 from tests.plain import needs_sources
 
-pytestmark = needs_sources
-
 
 def explored(mode: str, bounds: QuorumBounds, most_states: int = 60_000) -> tuple[ExploredQuorum, Found[int]]:
     world = ExploredQuorum(MODES[mode].rules, bounds)
@@ -42,6 +40,7 @@ def test_a_voter_that_lost_its_vote_elects_a_second_leader(mode: str, events: in
     assert world.describe(path[-1][1]).count("Leader 1") == 2
 
 
+@needs_sources
 def test_votes_for_shorter_logs_lose_committed_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OffsetAndEpoch, "is_up_to_date", lambda *_: True)
     _, found = explored("kraft", QuorumBounds(epochs=2, records=0, losses=0))

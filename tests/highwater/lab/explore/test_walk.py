@@ -12,14 +12,11 @@ from highwater.lab.explore.search import Found
 from highwater.lab.explore.walk import walk
 from highwater.lab.explore.zookeeper.cluster import ZooKeeperBounds, ZooKeeperCluster
 from sim.protocol.modes import mode
-from tests.plain import needs_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from highwater.lab.explore.search import Action
-
-pytestmark = needs_sources
 
 BOUNDS = KRaftBounds(losses=0, fences=2, records=2, isr=3)
 

@@ -112,7 +112,7 @@ def _projections(cluster: KRaftCluster) -> set[object]:
             continue
         brokers = tuple((view.leads, view.epoch, view.records, view.hw, view.min_isr) for view in views)
         partition = known.leader, known.epoch, known.isr, known.elr, known.min_isr
-        shown.add((partition, control.acked, control.committed, brokers))
+        shown.add((partition, control.past.acked, control.past.committed, brokers))
         ahead += [after for _, after in cluster.successors(state)]
     return shown
 

@@ -23,12 +23,9 @@ from tests.highwater.lab.explore.kraft.facts import (
     Fact,
     reductions_hide_nothing,
 )
-from tests.plain import needs_sources
 
 if TYPE_CHECKING:
-    from highwater.lab.explore.kraft.cluster import KRaftControl
-
-pytestmark = needs_sources
+    from highwater.lab.explore.kraft.cluster import KRaftPast
 
 
 def explored(
@@ -157,8 +154,8 @@ def test_a_leader_that_committed_alone_and_lost_it_breaks_no_promise() -> None:
         cluster = KRaftCluster(mode("elr-repaired").rules, replace(alone, min_isr=min_isr))
         assert len([one for one, _ in cluster.successors(cluster.first()) if one[0] == "append"]) == appended
     cluster = KRaftCluster(mode("elr-repaired").rules, replace(alone, min_isr=1))
-    control = followed(cluster, events)
-    assert (control.acked, control.losses, control.smallest) == (1, 1, (1,))
+    past = followed(cluster, events)
+    assert (past.acked, past.losses, past.smallest) == (1, 1, (1,))
     assert cluster.findings(reached(cluster, events)) == ()
 
 
@@ -170,9 +167,9 @@ def reached(cluster: KRaftCluster, events: list[str]) -> int:
     return state
 
 
-def followed(cluster: KRaftCluster, events: list[str]) -> KRaftControl:
-    """The controller's part of the state after these events."""
-    return cluster.parts(reached(cluster, events))[1]
+def followed(cluster: KRaftCluster, events: list[str]) -> KRaftPast:
+    """What has happened in the state after these events."""
+    return cluster.parts(reached(cluster, events)).control.past
 
 
 def test_each_event_and_state_is_told() -> None:

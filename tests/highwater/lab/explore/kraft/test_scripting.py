@@ -14,14 +14,11 @@ from scenarios.format.schema import read
 from scenarios.single.run import run
 from sim.protocol.modes import mode
 from tests.highwater.lab.explore.kraft.facts import ONE_FENCE, ONE_LOSS
-from tests.plain import needs_sources
 
 if TYPE_CHECKING:
     from highwater.lab.explore.search import Action
     from scenarios.format.scenario import Scenario
     from scenarios.single.result import RunResult
-
-pytestmark = needs_sources
 
 
 def found(

@@ -8,11 +8,7 @@ from highwater.lab.explore.search import search
 from highwater.lab.explore.zookeeper.cluster import ZooKeeperCluster
 from sim.protocol.modes import mode
 from tests.highwater.lab.explore.zookeeper.facts import EMPTY, FACTS, Fact
-from tests.plain import needs_sources
 from tests.verification.explore.__main__ import main
-
-pytestmark = needs_sources
-
 
 SMALL = 2
 """Replicas and records of the facts that every run of the tests checks; `.ci/run` checks all quick ones."""
