@@ -157,10 +157,13 @@ def command(
             time_limit=seconds,
         )
     )
+    code = exit_codes.EXPECTED if found.exhausted else exit_codes.INCONCLUSIVE
+    code = exit_codes.UNEXPECTED if found.stopped else code
     if as_json:
         ui.json(_as_json(world, found))
     else:
         ui.show(_blocks(world, found))
+        ui.verdict(_verdict(found), code)
     if output is not None and isinstance(world, KRaftCluster):
         words = [
             *(["--strict"] if strict else []),
@@ -169,9 +172,7 @@ def command(
         ]
         paths_found = {kind: found.paths[kind] for kind in until if kind in found.paths}
         _write(ui, output, world, paths_found, mode, rules, words)
-    if found.stopped:
-        return exit_codes.UNEXPECTED
-    return exit_codes.EXPECTED if found.exhausted else exit_codes.INCONCLUSIVE
+    return code
 
 
 def _words(options: Mapping[str, int | None]) -> list[str]:
@@ -219,7 +220,6 @@ def _blocks(subject: Subject, found: Found[Any]) -> Iterator[Block]:
         ]
         yield Table(["", "event", "state after it"], rows, [""], caption, apart=False)
         yield Line("")
-    yield Line(_verdict(found), "bold")
     reached = f"{found.states:,} states, {found.transitions:,} transitions, {found.depth} events deep"
     if found.walks:
         reached = f"{found.walks:,} random walks, {reached}"
