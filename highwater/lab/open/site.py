@@ -58,6 +58,7 @@ def refused(status: int, *problems: str) -> Answer:
     return Answer(status, page("This cannot be shown", [Links([Link("To the first page", "/")]), Items(problems)]))
 
 
+_POLICY_OF_PAGE: Final = '<meta http-equiv="Content-Security-Policy"'
 _NO_PAGE: Final = "there is no such page"
 
 
@@ -127,8 +128,7 @@ class Site:
             return self._of_run(str(result.path), found, asked, len(there) - 1)
         if found["part"] or found["what"]:
             return refused(NOT_FOUND, _NO_PAGE)
-        # No script of a page runs but a film's that is this version's.
-        return Answer(OK, results.read_page(result), film_policy() if result.what == results.FILM else POLICY)
+        return _stored(result)
 
     def _results(self) -> dict[str, results.Result]:
         return {} if self._folder is None else results.find(self._folder)
@@ -212,6 +212,16 @@ class Site:
 
 _SINGLE: Final = "0" * 12
 _REMOTE: Final = "0" * 11 + "1"
+
+
+def _stored(result: results.Result) -> Answer:
+    """A page that was written as a file, perhaps by somebody else: no script runs but that of this version's films, and
+    nothing by itself, such as a refresh to another page.
+    """
+    text = results.read_page(result)
+    if result.what == results.FILM and text.lower().count("http-equiv") == text.count(_POLICY_OF_PAGE) == 1:
+        return Answer(OK, text, film_policy())
+    return Answer(OK, text, f"sandbox; {POLICY}")
 
 
 def _what(word: str) -> What:

@@ -217,7 +217,7 @@ def _ticket(origin: Origin, case: Case) -> Iterator[Block]:
         return
     written = ticket(known[0])
     name = known[0]
-    yield Text(f"{name} fails for the same reason. This is its ticket; highwater ticket {name} --output DIR writes it.")
+    yield Text(f"{name} shows this failure on brokers, too. highwater ticket {name} --output DIR writes these files.")
     yield from (Text(note, "note") for note in written.notes)
     for file, text in written.files.items():
         yield Heading(file)

@@ -77,10 +77,29 @@ def test_no_script_of_a_page_runs_but_a_films(folder: Path) -> None:
         hunt, film = (site.get(f"/{found[what].key}/") for what in ("hunt", "film"))
     assert "<script>alert(1)" in hunt.text
     assert "script-src" not in hunt.headers["Content-Security-Policy"]
+    assert hunt.headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'; ")
     policy = film.headers["Content-Security-Policy"]
     assert policy.count("sha256-") == 2
     # The film itself names the same script and style.
     assert policy.split("; base-uri")[0] in film.text
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<title>", '<meta HTTP-EQUIV="&#114;efresh" content="0;url=//example.org"><title>'),
+        ("http-equiv=", "name="),
+        ('http-equiv="Content-Security-Policy" content="', 'http-equiv="refresh" content="0;url=//example.org" x="'),
+    ],
+)
+def test_a_film_that_leads_elsewhere_by_itself_is_none(folder: Path, before: str, after: str) -> None:
+    film = folder / "film.html"
+    film.write_text(film.read_text().replace(before, after, 1))
+    found = {result.what: result for result in results.find(folder).values()}
+    with served(folder) as site:
+        policy = site.get(f"/{found['film'].key}/").headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox; ")
+    assert "script-src" not in policy
 
 
 def test_a_recorded_run_has_its_mode_and_seed(folder: Path) -> None:

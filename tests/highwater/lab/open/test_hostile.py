@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -184,6 +185,21 @@ def test_no_name_of_a_folder_and_no_title_becomes_markup(tmp_path: Path, text: s
         assert len([link for link in got.links if re.fullmatch(r"/[0-9a-f]{12}/", link)]) == 2
     with served(tmp_path / "a" / name) as site:
         assert site.get().status == 200
+
+
+def test_no_name_of_a_mode_becomes_markup(tmp_path: Path, swept: Path) -> None:
+    """A store with such names is refused, in a page that has them, and listed with them."""
+    shutil.copytree(swept, tmp_path / "a")
+    run = json.loads((tmp_path / "a" / "run.json").read_text())
+    names = [text.encode(errors="replace").decode() for text in HOSTILE]
+    run["modes"].update((scenario, names) for scenario in run["modes"])
+    (tmp_path / "a" / "run.json").write_text(json.dumps(run))
+    with served(tmp_path) as site:
+        for path, status in ((site.home, 422), (f"{site.home}failing", 422), ("/?all=1", 200)):
+            got = site.get(path)
+            assert got.status == status
+            assert "&lt;script&gt;alert(1)" in got.text
+            check(got)
 
 
 def test_no_text_of_a_scenario_becomes_markup(tmp_path: Path) -> None:
