@@ -60,6 +60,7 @@ ELSEWHERE = (
     "audit",
     "settings",
     "advise",
+    "open",
     "out/advice.toml",
     "out/loss.json",
     "review",
@@ -68,7 +69,7 @@ ELSEWHERE = (
     "store/mine",
     "stories/story-1-loss.toml",
 )
-"""What needs a cluster or its files, a network, or a minute, and has tests of its own."""
+"""What needs a cluster or its files, a network, a minute or an end, and has tests of its own."""
 CODES: dict[tuple[str, ...], int] = {
     ("run", "canary", "--rule", "follower_truncation=leader-epoch"): exit_codes.UNEXPECTED,
     ("explore", "--mode", "elr-4.3", "--strict", "--losses", "0"): exit_codes.UNEXPECTED,
