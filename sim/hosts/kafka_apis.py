@@ -89,7 +89,9 @@ class KafkaApis(ProduceHandler):
         if self._sessions:
             self._close_session(request.replica)
         name, offset, epoch, last_epoch = request.positions[0]
-        replica = self._replicas.replica(name) or self._recreated(request, 0)
+        replica = self._replicas.replica(name)
+        if replica is None and (other := self._recreated(request, 0)):
+            request, replica = _about(request, 0, other), self._replicas.replicas[other]
         if replica is None:
             self._reply_fetch(request, self._replicas.no_result(name))
             return
@@ -128,23 +130,18 @@ class KafkaApis(ProduceHandler):
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
             self._purgatory.await_expiry(delayed)
 
-    def _recreated(self, request: FetchRequest, place: int) -> HostedReplica | None:
-        """The replica that a follower's fetch of a deleted topic is about, because there is another topic of its name.
+    def _recreated(self, request: FetchRequest, place: int) -> str:
+        """The partition that a follower's fetch of a deleted topic is about, because there is another topic of its
+        name; empty if it is refused.
 
         Without topic ids in requests (rule ``recreated_fetch``), it is a fetch of that topic.
         Kafka: KafkaApis#handleFetchRequest.
         """
-        name, offset, epoch, last_epoch = request.positions[place]
-        wanted = topic_partition(name)
-        for other, replica in self._replicas.replicas.items():
+        wanted = topic_partition(request.positions[place][0])
+        for other in self._replicas.replicas:
             if topic_partition(other) == wanted and request.replica >= 0:
-                if self._broker.decide.refuses_recreated.yes():
-                    return None
-                positions = list(request.positions)
-                positions[place] = other, offset, epoch, last_epoch
-                request.positions = positions
-                return replica
-        return None
+                return "" if self._broker.decide.refuses_recreated.yes() else other
+        return ""
 
     def _answer_unassigned(self, replica: HostedReplica, request: FetchRequest) -> None:
         """Answer a fetch from a broker that is not a follower here: with an error, or by an empty response after its
@@ -175,7 +172,10 @@ class KafkaApis(ProduceHandler):
         replicas, positions, leader_epochs = self._replicas.replicas, request.positions, request.leader_epochs
         for place in list(range(len(positions))) if session is None else session.begin_fetch(request, now_us):
             position, leader_epoch = positions[place], leader_epochs[place]
-            replica = replicas.get(position[0]) or self._recreated(request, place)
+            replica = replicas.get(position[0])
+            if replica is None and (other := self._recreated(request, place)):
+                request, replica = _about(request, place, other), replicas[other]
+                position = request.positions[place]
             if replica is None:
                 found[place] = self._replicas.no_result(position[0])
                 waits = False
@@ -282,3 +282,21 @@ class KafkaApis(ProduceHandler):
         """Handle a Metadata request. Kafka: KafkaApis#handleTopicMetadataRequest."""
         leader, leader_epoch = self._metadata.leaders.get(request.name, UNKNOWN_LEADER)
         self._broker.reply(request.node, MetadataResponse(request, leader, leader_epoch))
+
+
+def _about(request: FetchRequest, place: int, name: str) -> FetchRequest:
+    """A fetch with another partition in one place, for the leader only: the response is to the fetch that was sent."""
+    positions = list(request.positions)
+    _, offset, epoch, last_epoch = positions[place]
+    positions[place] = name, offset, epoch, last_epoch
+    return FetchRequest(
+        request.node,
+        request.leader,
+        request.replica,
+        request.broker_epoch,
+        positions,
+        request.leader_epochs,
+        request.version,
+        request.incremental,
+        request if request.sent is None else request.sent,
+    )

@@ -217,12 +217,14 @@ class FetchRequest(Message):
         leader: the receiving broker.
         replica: broker id of the follower, -1 for a consumer.
         broker_epoch: of the follower's registration, -1 for a consumer or if unknown.
-        positions: the positions to fetch; under rule ``recreated_fetch`` the leader renames those of deleted topics.
+        positions: the positions to fetch.
         leader_epochs: the leader epoch in which each position is fetched, whether the position carries it or not: the
             leader compares it under rule ``hw_needs_epoch``, the sender when the response arrives. Not a field on the
             wire.
         version: `sim.environment.network.Network.version` when it was sent. Not a field on the wire.
         incremental: what it changes in the leader's fetch session; None if it begins one, or has one partition.
+        sent: the request that the leader received, if it took that for one about another topic of the same name (rule
+            ``recreated_fetch``); else None.
     """
 
     __slots__ = (
@@ -233,6 +235,7 @@ class FetchRequest(Message):
         "node",
         "positions",
         "replica",
+        "sent",
         "version",
     )
     elision_safe = True
@@ -248,15 +251,17 @@ class FetchRequest(Message):
         leader_epochs: abc.Sequence[int],
         version: int = -1,
         incremental: Incremental | None = None,
+        sent: FetchRequest | None = None,
     ) -> None:
         self.node: Final = node
         self.leader: Final = leader
         self.replica: Final = replica
         self.broker_epoch: Final = broker_epoch
-        self.positions = positions
+        self.positions: Final = positions
         self.leader_epochs: Final = leader_epochs
         self.version: Final = version
         self.incremental: Final = incremental
+        self.sent: Final = sent
 
     def about(self) -> int:
         _, offset, epoch, _ = self.positions[0]
@@ -283,7 +288,7 @@ class FetchResponse(Message):
     """Response to a fetch, one result for each position. Kafka: requests.FetchResponse.
 
     Attributes:
-        request: the request.
+        request: the request, as it was sent.
         results: the results.
         incremental: which results may differ from those of the session's last response; None without a session.
     """
@@ -295,7 +300,7 @@ class FetchResponse(Message):
     def __init__(
         self, request: FetchRequest, results: abc.Sequence[FetchResult], incremental: Incremental | None = None
     ) -> None:
-        self.request: Final = request
+        self.request: Final = request if request.sent is None else request.sent
         self.results: Final = results
         self.incremental: Final = incremental
 

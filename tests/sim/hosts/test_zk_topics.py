@@ -262,7 +262,7 @@ def test_a_late_fetch_for_a_deleted_topic_counts_for_the_next_one(mode: str, leo
     )
     process.receive(request)
     assert partition.followers.states[follower].leo == leo
-    assert request.positions[0][0] == ("orders-0@2" if leo else "orders-0")
+    assert request.positions[0][0] == "orders-0"  # A message may be in the queue twice: nobody changes it.
     process.receive(FetchRequest(9_999, state.leader, -1, -1, [("orders-0", 1, epoch, -1)], [epoch]))  # A consumer's.
 
 

@@ -106,8 +106,7 @@ def test_a_row_leads_to_film_explanation_and_ticket(site: Served) -> None:
     assert "ticket" in told
 
 
-def test_an_explanation_is_that_of_explain(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("highwater.lab.open.tasks.EXPLAIN_S", 4)
+def test_an_explanation_is_that_of_explain(site: Served) -> None:
     got = site.get(f"{site.home}failing?mode=hw&kind=committed-loss")
     link = next(link for link in got.links if link.endswith("/explanation"))
     told = plain(site.get(site.home + link))
