@@ -38,6 +38,11 @@ LONGEST = (
     "tests/sim/checkers/test_seeded_client_bugs.py",
     "tests/scenarios/format/test_catalogue.py",
     "tests/verification/test_reference.py",
+    "tests/scenarios/format/test_expectations.py",
+    "tests/golden/test_golden.py",
+    "tests/reports/evidence/test_triage.py",
+    "tests/scenarios/single/test_run.py",
+    "tests/highwater/cli/commands/test_shrink.py",
 )
 """Files that take longest: they come first, so that no process is left with one of them in the end."""
 

@@ -59,6 +59,7 @@ def test_a_sweep_has_rows_and_comparisons(swept: hw.Swept) -> None:
         assert Page(shown._repr_html_()).problems == []
 
 
+@pytest.mark.world
 def test_a_failure_is_shrunk_explained_and_drawn(tmp_path: Path) -> None:
     words: dict[str, Any] = {"modes": "kip320", "settings": {"acks": ["1", "all"]}}
     swept = hw.sweep("sessions", range(50_090, 50_091), tmp_path / "out", processes=1, **words)

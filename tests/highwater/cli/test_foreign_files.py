@@ -129,7 +129,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("damaged", [pytest.param(False, marks=pytest.mark.world), True])
 def test_files_of_others_stay_in_every_place_of_a_store(
     highwater: Callable[..., Call],
     sweeps_here: None,

@@ -37,7 +37,14 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [{**row, "reused": ""} for row in Store(folder).table().to_pylist()]
 
 
-@pytest.mark.parametrize("modes", [("kip320-2.6.1",), ("kip320", "kip320+stop_replica=unchecked"), ("kip101",)])
+@pytest.mark.parametrize(
+    "modes",
+    [
+        ("kip320-2.6.1",),
+        pytest.param(("kip320", "kip320+stop_replica=unchecked"), marks=pytest.mark.world),
+        pytest.param(("kip101",), marks=pytest.mark.world),
+    ],
+)
 def test_rows_are_those_of_a_sweep_that_runs_all(tmp_path: Path, base: Store, modes: tuple[str, ...]) -> None:
     sweep = asked(*modes, seeds=(4, 16), grid=GRID)
     notes: list[str] = []

@@ -63,6 +63,7 @@ def test_a_run_with_a_blow_is_shrunk_to_a_plan_without_one(highwater: Callable[.
     assert "committed-loss" in again.out
 
 
+@pytest.mark.world
 def test_a_page_compares_it_with_another_mode_on_the_same_plan(highwater: Callable[..., Call], tmp_path: Path) -> None:
     page = tmp_path / "run.html"
     call = highwater("show", *RUN, "--against", "elr-repaired", "--budget", "1s", "--output", page)

@@ -163,6 +163,7 @@ def test_an_explanation_has_story_necessities_and_remedies(highwater: Callable[.
     assert (tmp_path / "shrunk" / "50120-kip320" / "trace.jsonl").is_file()
 
 
+@pytest.mark.world
 def test_an_explanation_as_json(highwater: Callable[..., Call], plan: Path, tmp_path: Path) -> None:
     found = highwater("explain", "--plan", plan, "--output", tmp_path, "--budget", "10m", "--json").json
     assert found["kind"] == "committed-loss"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.conftest import Call
 
 
+@pytest.mark.world
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_without_a_traceback(swept: Path, number: signal.Signals) -> None:
     words = [sys.executable, "-m", "highwater", "open", str(swept), "--no-browser"]

@@ -76,6 +76,7 @@ def test_few_results_are_kept(made: Jobs[str, str], monkeypatch: pytest.MonkeyPa
     assert made.result("a", LONG_S) is not first
 
 
+@pytest.mark.world
 def test_an_error_and_a_killed_process_do_not_last(made: Jobs[str, str]) -> None:
     with pytest.raises(ValueError, match="why"):
         made.result("fail why", LONG_S)

@@ -106,6 +106,7 @@ def test_a_row_leads_to_film_explanation_and_ticket(site: Served) -> None:
     assert "ticket" in told
 
 
+@pytest.mark.world
 def test_an_explanation_is_that_of_explain(site: Served) -> None:
     got = site.get(f"{site.home}failing?mode=hw&kind=committed-loss")
     link = next(link for link in got.links if link.endswith("/explanation"))
@@ -128,6 +129,7 @@ def test_the_report_is_that_of_report(site: Served) -> None:
     assert task.what == "report"
 
 
+@pytest.mark.world
 def test_causes_are_those_of_triage(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reports.evidence.triage.LIMIT_S", 2)
     told = plain(site.get(f"{site.home}causes"))
