@@ -253,7 +253,7 @@ def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
     if "blow" in rows.column_names:
         rows = rows.filter(pc.field("blow") == "")
     by = [name for name in row_columns.key(sweep.grid) if name != "seed"]
-    groups = rows.group_by(by).aggregate([("seed", "list")]).to_pylist()
+    groups = rows.group_by(by, use_threads=False).aggregate([("seed", "list")]).to_pylist()
     seeds = {tuple(group[name] for name in by): sorted(group["seed_list"]) for group in groups}
     pieces: list[Piece] = []
     for variant, keys in enumerate(sweep.row_keys()):
