@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sim.environment.network import Network
-from sim.protocol.messages import NO_EPOCH, LeaderAndIsr
+from sim.protocol.messages import LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.replica.partition_host import MetadataCache
@@ -39,19 +39,23 @@ class BrokerMetadataCache(MetadataCache):
         return self.live.get(broker, UNREGISTERED)
 
     def update(self, states: Iterable[LeaderAndIsr], live: Mapping[int, int]) -> None:
-        """Adopt new states of partitions, and the live brokers; if that changes the answer to clients, release elided
-        retries.
+        """Adopt new states of partitions, and the live brokers, and forget partitions whose topic is being deleted; if
+        that changes the answer to clients, release elided retries.
         """
         before = self.live
         about: Iterable[LeaderAndIsr] = states
+        changes = False
         for state in states:
-            self.known[state.name] = state
+            if state.leader == LEADER_DURING_DELETE:
+                self.forget(state.name)
+                changes = True
+            else:
+                self.known[state.name] = state
         if live is not before and live != before:
             self.live = dict(live)
             other = before.keys() ^ live.keys()
             if other:
                 about = [*states, *[state for state in self.known.values() if state.leader in other]]
-        changes = False
         leaders = self.leaders
         for state in about:
             leader = (state.leader, state.leader_epoch) if state.leader in self.live else UNKNOWN_LEADER

@@ -36,7 +36,6 @@ from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event, Gate
 from sim.protocol import probes
 from sim.protocol.messages import (
-    LEADER_DURING_DELETE,
     NONE,
     STALE_BROKER_EPOCH,
     STALE_CONTROLLER_EPOCH,
@@ -317,11 +316,7 @@ class ZooKeeperBroker(Broker):
             if sent < self._metadata_sent and self.decide.takes_last_sent_metadata.yes():
                 return error
             self._metadata_sent = sent
-            deleted = [state.name for state in request.states if state.leader == LEADER_DURING_DELETE]
-            self.metadata.update([state for state in request.states if state.name not in deleted], request.live)
-            for name in deleted:
-                self.metadata.forget(name)
-                self.network.note_broker_change()
+            self.metadata.update(request.states, request.live)
         return error
 
     def stop_replicas(self, request: StopReplicaRequest) -> tuple[str, dict[str, str]]:
