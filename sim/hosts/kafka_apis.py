@@ -131,15 +131,16 @@ class KafkaApis(ProduceHandler):
             self._purgatory.await_expiry(delayed)
 
     def _recreated(self, request: FetchRequest, place: int) -> str:
-        """The partition that a follower's fetch of a deleted topic is about, because there is another topic of its
-        name; empty if it is refused.
+        """The partition of another topic of the same name, for which the broker takes a follower's fetch of a deleted
+        topic; empty if there is none here, or if the broker tells them apart by topic ids (rule ``recreated_fetch``).
 
-        Without topic ids in requests (rule ``recreated_fetch``), it is a fetch of that topic.
         Kafka: KafkaApis#handleFetchRequest.
         """
+        if request.replica < 0:  # Clients know the topic ids: see DESIGN.md.
+            return ""
         wanted = topic_partition(request.positions[place][0])
         for other in self._replicas.replicas:
-            if topic_partition(other) == wanted and request.replica >= 0:
+            if topic_partition(other) == wanted:
                 return "" if self._broker.decide.refuses_recreated.yes() else other
         return ""
 
