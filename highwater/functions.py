@@ -139,6 +139,7 @@ def report(asked: ReportRequest) -> None:
         UserError: what the command line would refuse.
     """
     from highwater.films import check_films, write_films
+    from reports.analysis import coverage_table
     from reports.analysis.sentences import check_kind
     from reports.evidence.triage import for_report
     from reports.page.build import page
@@ -152,6 +153,7 @@ def report(asked: ReportRequest) -> None:
     if asked.kind is not None:
         check_kind(asked.kind)
     store = asked.store()
+    coverage_table.check(store)  # Before minutes are spent on causes.
     found = for_report(store, asked.most, processes, kind=asked.kind)
     text = page(store, found, asked.kind, write_films(store, file, asked.films, asked.kind))
     _warn(store.shortcomings())

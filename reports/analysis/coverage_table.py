@@ -89,21 +89,39 @@ class CoverageReport:
     undrawn: tuple[str, ...]
 
 
-def read(store: Store) -> CoverageReport:
-    """Read the coverage of a sweep's chosen scenarios and modes.
+def check(store: Store) -> dict[str, Any]:
+    """Check, without reading rows, that `read` can tell the coverage of a sweep; return its summary.
 
     Raises:
-        InputError: no wave of it is done and sound, its rows are older than coverage, or one of several scenarios is
-            chosen and other code ran the sweep.
+        InputError: it has no summary, its rows are older than coverage, or one of several scenarios is chosen and other
+            code ran the sweep.
     """
     from scenarios.sweep.store import read_json
     from scenarios.sweep.store_checks import check_summary
+    from scenarios.version import code_version
 
     folder = store.folder.shown
     summary = read_json(store.folder, "summary.json")
     check_summary(f"{folder}/summary.json", summary)
+    if _is_part(store) and store.run["code_version"] != code_version():
+        raise InputError(f"{folder}: only the code that ran the sweep can tell the coverage of one of its scenarios")
+    return summary
+
+
+def _is_part(store: Store) -> bool:
+    """Whether not all scenarios of a sweep are chosen."""
+    return len(store.scenarios) < len(store.sweep.scenarios)
+
+
+def read(store: Store) -> CoverageReport:
+    """Read the coverage of a sweep's chosen scenarios and modes.
+
+    Raises:
+        InputError: no wave of it is done and sound, or as `check`.
+    """
+    summary = check(store)
     found = summary["coverage"]
-    if len(store.scenarios) < len(store.sweep.scenarios):
+    if _is_part(store):
         found = _summed(store)
     else:
         for _ in store.tables(["seed"]):
@@ -118,12 +136,7 @@ def read(store: Store) -> CoverageReport:
 def _summed(store: Store) -> dict[str, Any]:
     """The coverage of the chosen rows, as a summary has it of all rows."""
     from scenarios.single import coverage_column
-    from scenarios.version import code_version
 
-    if store.run["code_version"] != code_version():
-        raise InputError(
-            f"{store.folder.shown}: only the code that ran the sweep can tell the coverage of one of its scenarios"
-        )
     reached = {mode: coverage_column.Reached() for mode in store.modes}
     for _, table in store.tables(["mode", "coverage"]):
         for row in table.to_pylist():

@@ -44,7 +44,7 @@ def command(ui: Ui, asked: ReportRequest) -> int:
         check_kind(asked.kind)
     store = asked.store()
     store.tell = noted(ui, READS, 1)
-    coverage_table.read(store)  # It may be missing: said before minutes are spent on causes.
+    coverage_table.check(store)  # Before minutes are spent on causes.
     found = for_report(store, asked.most, asked.processes or 1, noted(ui), noted(ui, SHRINKS), asked.kind)
     films = write_films(store, output, asked.films, asked.kind)
     text = page(store, found, asked.kind, films)
