@@ -373,7 +373,7 @@ def _group(every: GroupRuns, kinds: Iterable[str], measures: Sequence[str]) -> G
         exhausted=len(runs) - len(ended),
         vacuous=int(runs.numbers("vacuous").sum()),
         runs_inside=inside,
-        share_inside=_share(inside, len(runs)),
+        share_inside=share_of(inside, len(runs)),
         inside_unclean=unclean,
         inside_lossy=lossy,
         rates=tuple(_rate(kind, runs, inside) for kind in kinds),
@@ -387,7 +387,7 @@ def _rate(kind: str, runs: GroupRuns, runs_inside: int) -> Rate:
     k, n = int(runs.show("violations", kind).sum()), len(runs)
     inside = int(runs.show("violations_inside", kind).sum())
     low, high = interval(k, n)
-    return Rate(kind, k, n, _share(k, n), low, high, inside, k - inside, _share(runs_inside, n))
+    return Rate(kind, k, n, share_of(k, n), low, high, inside, k - inside, share_of(runs_inside, n))
 
 
 def _level(measure: str, runs: GroupRuns) -> Level:
@@ -410,7 +410,7 @@ def _pair(a: GroupRuns, b: GroupRuns, kinds: Iterable[str], measures: Sequence[s
         b.name,
         len(one),
         equal,
-        _share(equal, len(one)),
+        share_of(equal, len(one)),
         tuple(_paired(kind, one, other) for kind in kinds),
         tuple(_difference(measure, *ended) for measure in measures if len(ended[0])),
     )
@@ -438,5 +438,6 @@ def _known(inside: Array) -> int | None:
     return int(known.sum()) if len(known) else None
 
 
-def _share(part: int, whole: int) -> float | None:
+def share_of(part: int, whole: int) -> float | None:
+    """A part as a share; None of nothing."""
     return part / whole if whole else None

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reports.analysis.compare import ANY, MODE, Comparison, Group, Rate, release_order
+from reports.analysis.compare import ANY, MODE, Comparison, Group, Rate, release_order, share_of
 from reports.analysis.frame import Frame, words
 from reports.analysis.statistics import interval
 from sim.errors import InputError
@@ -217,7 +217,7 @@ def _group(mode: str, counts: Iterable[tuple[RunKind, int]], kinds: Sequence[str
         exhausted=verdicts["exhausted"],
         vacuous=sum(count for kind, count in ended if kind.vacuous),
         runs_inside=inside,
-        share_inside=_share(inside, runs),
+        share_inside=share_of(inside, runs),
         inside_unclean=None,
         inside_lossy=None,
         rates=tuple(_rate(name, ended, runs, inside) for name in kinds),
@@ -232,8 +232,4 @@ def _rate(name: str, counts: Iterable[tuple[RunKind, int]], runs: int, runs_insi
     for kind, count in counts:
         k += count * (bool(kind.kinds) if name == ANY else name in kind.kinds)
         inside += count * (bool(kind.broken) if name == ANY else name in kind.broken)
-    return Rate(name, k, runs, _share(k, runs), *interval(k, runs), inside, k - inside, _share(runs_inside, runs))
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+    return Rate(name, k, runs, share_of(k, runs), *interval(k, runs), inside, k - inside, share_of(runs_inside, runs))
