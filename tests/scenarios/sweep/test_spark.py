@@ -251,10 +251,10 @@ def test_a_session_on_a_cluster_shows_no_progress_of_its_own(monkeypatch: pytest
 
 
 def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(**_: object) -> None:
+    def none(_: str) -> None:
         raise UnavailableError("Spark needs Java")
 
-    monkeypatch.setattr(spark, "find_java", none)
+    monkeypatch.setattr(spark, "java_of_spark", none)
     with pytest.raises(UnavailableError, match="Spark needs Java"):
         spark.new_session("yarn", {})
 
