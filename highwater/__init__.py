@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from highwater import own_packages
+
 if TYPE_CHECKING:
     from highwater import spark
     from highwater.functions import compare, draw, explain, report, rows, run, show, shrink, sweep
@@ -42,7 +44,13 @@ _MODULES = ("highwater.functions", "highwater.results", "sim.errors", "highwater
 
 
 def __getattr__(name: str) -> object:
-    """Import attributes lazily: the command line, a subpackage, must start before its imports."""
+    """Import attributes lazily: the command line, a subpackage, must start before its imports.
+
+    Raises:
+        ImportError: a package with the name of one of ours is not ours.
+    """
+    if name in __all__ and (problem := own_packages.problem()):
+        raise ImportError(problem)
     if name == "spark":
         return import_module("highwater.spark")
     for module in _MODULES if name in __all__ else ():

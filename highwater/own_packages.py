@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import Final
 
@@ -11,14 +10,14 @@ UNAVAILABLE: Final = 69
 """As in `sim.exit_codes`, which may be somebody else's."""
 
 
-def check() -> None:
-    """Exit with 69 and one line if a package of these names is not Highwater's."""
+def problem() -> str:
+    """Which package of these names is not Highwater's, in a sentence; empty if all are."""
     for name in NAMES:
         package = import_module(name)
         if getattr(package, "PART_OF", None) != "highwater":
-            places = getattr(package, "__file__", None) or ", ".join(package.__path__)
-            sys.stderr.write(
-                f"highwater: the package {name!r} in {places} is not Highwater's; install Highwater in an environment "
-                "of its own (pipx, or python -m venv)\n"
+            place = getattr(package, "__file__", None) or ", ".join(package.__path__)
+            return (
+                f"the package {name!r} in {place} is not Highwater's; install Highwater in an environment of its own "
+                "(pipx, or python -m venv)"
             )
-            sys.exit(UNAVAILABLE)
+    return ""

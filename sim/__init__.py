@@ -4,4 +4,4 @@ Part of Highwater, a chaos testbed for Kafka's replication protocol.
 """
 
 PART_OF = "highwater"
-"""See `highwater.cli.own_packages`."""
+"""See `highwater.own_packages`."""

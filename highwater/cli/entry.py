@@ -11,11 +11,13 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-from highwater.cli import own_packages
+from highwater import own_packages
 
-own_packages.check()
+if _problem := own_packages.problem():
+    sys.stderr.write(f"highwater: {_problem}\n")
+    sys.exit(own_packages.UNAVAILABLE)
 
-from sim.exit_codes import EXPECTED, INTERRUPTED, UNAVAILABLE  # noqa: E402 - after the check
+from sim.exit_codes import EXPECTED, INTERRUPTED, UNAVAILABLE
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

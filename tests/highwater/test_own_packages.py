@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from highwater.cli import own_packages
+from highwater import own_packages
 from sim import exit_codes
 from tests.places import ROOT
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_ours_are_found() -> None:
-    own_packages.check()
+    assert own_packages.problem() == ""
     assert exit_codes.UNAVAILABLE == own_packages.UNAVAILABLE
 
 
@@ -35,3 +35,11 @@ def test_another_package_of_such_a_name_is_one_line(tmp_path: Path, name: str, c
         assert done.returncode == exit_codes.UNAVAILABLE
         assert done.stderr.startswith(f"highwater: the package '{name}' in {tmp_path}")
         assert done.stderr.count("\n") == 1
+
+
+def test_the_library_says_so_too(tmp_path: Path) -> None:
+    (tmp_path / "sim").mkdir()
+    (tmp_path / "sim" / "__init__.py").write_text("")
+    code = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT)]}; import highwater; highwater.run"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert f"ImportError: the package 'sim' in {tmp_path}" in done.stderr
