@@ -60,9 +60,10 @@ def runs(spark: SparkSession, asked: RowsRequest) -> DataFrame:
 def stream(spark: SparkSession, asked: StreamRequest) -> DataFrame:
     """The rows of ever further seeds, as a stream for ``writeStream``: seeds from Spark's source ``rate-micro-batch``.
 
-    A query with a checkpoint goes on after a restart where it stopped, and each seed is run once for each row that the
-    sink keeps. With ``trigger(availableNow=True)`` it ends after the next micro-batch: a job that adds `per_batch`
-    seeds at each call. The columns are those of `runs`; the workers need Highwater, in the same version.
+    A query with a checkpoint goes on after a restart where it stopped. A sink that Spark writes exactly once, such as
+    Parquet files, has each row once. With ``trigger(availableNow=True)`` the query ends after the next micro-batch: a
+    job that adds `per_batch` seeds at each call. The columns are those of `runs`; the workers need Highwater, in the
+    same version.
 
     Raises:
         UserError: what the command line would refuse.

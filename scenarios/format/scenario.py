@@ -326,7 +326,7 @@ _MODE: Final = {"enum": list(MODES)}
 _BROKERS: Final = json_parts.brokers(_COUNT, _COUNT, {"type": "array", "items": _MODE}, _MODE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True)  # Without slots: it keeps its hash.
 class Scenario:
     """Cluster settings, workload, faults and expectations.
 

@@ -168,7 +168,7 @@ class Site:
         if part == "report":
             return self._made(SweepTask("report", _place(folder), state), "Report")
         if part == "causes":
-            return self._made(SweepTask("causes", _place(folder), state), "Causes of failures, which takes two minutes")
+            return self._made(SweepTask("causes", _place(folder), state), "Causes of failures: up to two minutes")
         if part is None:
             return Answer(OK, pages.sweep(store, tally, sweep.progress(), others))
         mode_name, kind = asked.get("mode"), asked.get("kind")
