@@ -54,8 +54,8 @@ lint: venv
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/mypy .ci/*.py notebooks/proposals/*.py
-	$(BIN)/python .ci/translate.py
 	$(BIN)/python .ci/docs.py
+	$(if $(WORLD),$(BIN)/python .ci/translate.py)
 
 # The documentation as a site in build/site, with the pages that are made from the code; a broken link is an error. The reviews
 # of proposals take some minutes, once for each state of the code.
