@@ -211,9 +211,10 @@ ANYWHERE: dict[str, set[str]] = {
     "highwater": {"click", "rich"},
 }
 ONLY_IN = {
-    "pyspark": {"highwater.spark", "scenarios.campaign.spark", "scenarios.sweep.spark"},
+    "pyspark": {"highwater.spark", "highwater.spark_source", "scenarios.campaign.spark", "scenarios.sweep.spark"},
     "pyarrow": {
         "highwater.functions",
+        "highwater.spark_source",
         "reports.analysis.compare",
         "reports.analysis.frame",
         "scenarios.campaign.spark",
