@@ -36,7 +36,9 @@ _PLACES: Final[dict[tuple[str, str], int]] = {}
 """(rule, value) -> its index in `VALUES`, and the number of its bit."""
 _MASKS: Final[dict[str, int]] = {}
 """Rule -> bits of its values."""
-
+_SPARE: Final[dict[int, Decisions]] = {}
+"""Tables of ended runs, one for each `Rules` object, by its id: the table refers to the object, so the id stays its own."""
+_MOST_SPARE: Final = 64
 
 @final
 class Decision:
@@ -278,6 +280,18 @@ class Decisions:
             decision.asked = False
         return found & bits != 0
 
+    def forget(self) -> bool:
+        """Forget what a run has asked. False if it cannot: with a mutant on, its places may be watched."""
+        if self.mutants.is_on:
+            return False
+        self._noted = self._earlier = 0
+        for choice in self._choices:
+            choice.against.clear()
+        for decision in self._decisions:
+            decision.asked = False
+        self.mutants.forget()
+        return True
+
     def _since(self) -> int:
         """`bits` since the last call of `take`."""
         found = self._noted
@@ -287,8 +301,10 @@ class Decisions:
             for value in RULES[choice.rule].values:
                 if built_in(choice.rule, value) in choice.against:
                     found |= 1 << _PLACES[choice.rule, value]
-        for decision, (agreeing, others) in zip(self._decisions, _questions(), strict=True):
+        questions = _questions()
+        for place, decision in enumerate(self._decisions):
             if decision.asked:
+                agreeing, others = questions[place]
                 found |= others if decision.answer else agreeing
         return found
 
@@ -306,6 +322,20 @@ class Decisions:
         return [decision.answer for decision in self._decisions]
 
 
+def table_of(rules: Rules) -> Decisions:
+    """A table in which nothing was asked: one that an ended run gave back, or a new one."""
+    return _SPARE.pop(id(rules), None) or Decisions(rules)
+
+
+def give_back(tables: Iterable[Decisions]) -> None:
+    """Keep the tables of an ended run for later runs with the same rules: to create one takes a hundredth of a run."""
+    for table in tables:
+        if not table.plugged and table.forget():
+            _SPARE[id(table.rules)] = table
+            if len(_SPARE) > _MOST_SPARE:
+                del _SPARE[next(iter(_SPARE))]
+
+
 def rebuild() -> None:
     """Number the values of all rules again, after plug-ins have added some; between runs only."""
     VALUES[:] = [(rule, value) for rule, spec in RULES.items() for value in spec.values]
@@ -314,6 +344,7 @@ def rebuild() -> None:
     for place, (rule, value) in enumerate(VALUES):
         _PLACES[rule, value] = place
         _MASKS[rule] = _MASKS.get(rule, 0) | 1 << place
+    _SPARE.clear()
     _questions.cache_clear()
     replaced.cache_clear()
 
