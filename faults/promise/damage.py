@@ -162,6 +162,8 @@ class Damage:
         """Ids of the committed records with too many replicas damaged at one instant, by lossy or by unclean ends."""
         commitments = self._commitments
         ends = [end for end in self._ends if (end.lost if lossy else end.unclean)]
+        if not ends:
+            return frozenset()
         smallest = min([size for _, size in commitments.min_isrs], default=1)
         fewest = min([smallest, *commitments.min_isr.values()])
         excused: set[int] = set()

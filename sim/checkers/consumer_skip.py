@@ -118,7 +118,9 @@ class ConsumerSkip(Checker):
                 continue
             shown = _Shown(consumer, self._clients.shown, self._shown_when_told.get(consumer, 0))
             self.decided = self.decided or len(ranges) > 0
-            _find(found, "consumer-skip", f"consumer {consumer} passed", shown, log, ranges, min(hw, shown.last_of(log)))
+            _find(
+                found, "consumer-skip", f"consumer {consumer} passed", shown, log, ranges, min(hw, shown.last_of(log))
+            )
         for (consumer, policy), ranges in self._resets.items():
             shown = _Shown(consumer, self._clients.shown, 0)
             self.decided = self.decided or len(ranges) > 0
@@ -171,7 +173,7 @@ class _Shown:
         self._consumer = consumer
 
     def last_of(self, log: Log) -> int:
-        """Last offset read of batches that a log has (by first id, base offset, epoch), since it was notified of a jump.
+        """Last offset read of batches in a log (by first id, base offset, epoch), since it was notified of a jump.
 
         A record that was lost and resent may return to its earlier offset without having been read there.
         """

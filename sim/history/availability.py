@@ -130,6 +130,8 @@ def waiting(writes: list[tuple[int, int]], advances: list[int], window_us: tuple
             healing. Without a disturbance writes only wait for normal replication.
     """
     begin_us, end_us = window_us
+    if not writes or begin_us >= end_us:
+        return Waiting()
     starts: list[int] = []
     stops: list[int] = []
     for due_us, done_us in writes:
@@ -142,7 +144,8 @@ def waiting(writes: list[tuple[int, int]], advances: list[int], window_us: tuple
         elif stop > stops[-1]:
             stops[-1] = stop
     total = longest = place = 0
-    for start, stop in zip(starts, stops, strict=True):
+    for number, start in enumerate(starts):
+        stop = stops[number]
         total += stop - start
         since = start
         while place < len(advances) and advances[place] < stop:

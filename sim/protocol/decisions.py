@@ -37,8 +37,9 @@ _PLACES: Final[dict[tuple[str, str], int]] = {}
 _MASKS: Final[dict[str, int]] = {}
 """Rule -> bits of its values."""
 _SPARE: Final[dict[int, Decisions]] = {}
-"""Tables of ended runs, one for each `Rules` object, by its id: the table refers to the object, so the id stays its own."""
+"""Tables of ended runs, one for each `Rules` object, by its id, which stays its own because the table refers to it."""
 _MOST_SPARE: Final = 64
+
 
 @final
 class Decision:

@@ -35,7 +35,8 @@ class Mutation:
 
     def keeps(self, condition: bool, about: int = 0, leo: int = -1) -> bool:
         """A condition that the mutant drops; False if the mutant is on. See `when`."""
-        return not self.when(condition, about, leo) and condition
+        self.took = True
+        return condition and not self.differs(about, leo)
 
     def differs(self, about: int = 0, leo: int = -1) -> bool:
         """`when`, where the situation has been tested: the place counts as executed only in it."""

@@ -263,8 +263,12 @@ class Log:
 
     def read_up_to(self, offset: int, end: int) -> abc.Sequence[Batch]:
         """Batches of `read` that end below `end`."""
-        stop = self._place_from_end(end, len(self.lasts))
-        return self._range(self._place_from_end(offset, stop), stop)
+        lasts = self.lasts
+        if COMPILED:
+            stop = self._place_from_end(end, len(lasts))
+            return self._range(self._place_from_end(offset, stop), stop)
+        stop = place_of(lasts, end)
+        return self._range(place_of(lasts, offset, 0, stop), stop)
 
     def _range(self, start: int, stop: int) -> abc.Sequence[Batch]:
         if stop - start < MANY:
@@ -296,8 +300,12 @@ class Log:
 
     def read_below(self, offset: int, end: int) -> list[Batch]:
         """A copy of the batches of `read_up_to`."""
-        stop = self._place_from_end(end, len(self.lasts))
-        return self.batches[self._place_from_end(offset, stop) : stop]
+        lasts = self.lasts
+        if COMPILED:
+            stop = self._place_from_end(end, len(lasts))
+            return self.batches[self._place_from_end(offset, stop) : stop]
+        stop = place_of(lasts, end)
+        return self.batches[place_of(lasts, offset, 0, stop) : stop]
 
     def contains(self, batch: Batch) -> bool:
         """Whether this very batch is in the log."""
