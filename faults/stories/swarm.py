@@ -62,7 +62,7 @@ AFTER_US: Final = (0, 300, 300, 3_000, 1_000_000)
 WEIGHTS: Final = (1, 1, 2, 4)
 """Weights of enabled kinds."""
 STABILITY: Final = ("short", "long", "any")
-RESTART_STABILITY: Final = (*STABILITY, "long", "any")
+RESTART_STABILITY: Final = ("short", "long", "any", "long", "any")
 SURE: Final = 2
 """Every second fault is of a kind that moves leadership, if the seed enables one, and the first of these strike the
 leader: a run without elections would show nothing.
