@@ -324,9 +324,9 @@ class Recorder:
         for number, places in places_by_method(listeners):
             hearing = by_number[number]
             if hearing is _NOBODY:
-                by_number[number] = [listeners[place] for place in places]
-            else:
-                hearing.extend([listeners[place] for place in places])
+                by_number[number] = hearing = []
+            for place in places:
+                hearing.append(listeners[place])
 
     def _attach(self, number: int, listener: Listener) -> None:
         listeners = self._listeners[number]

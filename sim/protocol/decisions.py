@@ -36,9 +36,9 @@ _PLACES: Final[dict[tuple[str, str], int]] = {}
 """(rule, value) -> its index in `VALUES`, and the number of its bit."""
 _MASKS: Final[dict[str, int]] = {}
 """Rule -> bits of its values."""
-_SPARE: Final[dict[int, Decisions]] = {}
-"""Tables of ended runs, one for each `Rules` object, by its id, which stays its own because the table refers to it."""
-_MOST_SPARE: Final = 64
+_SPARE: Final[list[Decisions]] = []
+"""Tables of ended runs, the newest last."""
+_MOST_SPARE: Final = 32
 
 
 @final
@@ -281,17 +281,14 @@ class Decisions:
             decision.asked = False
         return found & bits != 0
 
-    def forget(self) -> bool:
-        """Forget what a run has asked. False if it cannot: with a mutant on, its places may be watched."""
-        if self.mutants.is_on:
-            return False
+    def forget(self) -> None:
+        """Forget what a run has asked."""
         self._noted = self._earlier = 0
         for choice in self._choices:
             choice.against.clear()
         for decision in self._decisions:
             decision.asked = False
-        self.mutants.forget()
-        return True
+        self.mutants = Mutations(self.rules.mutant)
 
     def _since(self) -> int:
         """`bits` since the last call of `take`."""
@@ -325,16 +322,18 @@ class Decisions:
 
 def table_of(rules: Rules) -> Decisions:
     """A table in which nothing was asked: one that an ended run gave back, or a new one."""
-    return _SPARE.pop(id(rules), None) or Decisions(rules)
+    for place, table in enumerate(_SPARE):
+        if table.rules is rules:
+            return _SPARE.pop(place)
+    return Decisions(rules)
 
 
 def give_back(tables: Iterable[Decisions]) -> None:
     """Keep the tables of an ended run for later runs with the same rules: to create one takes a hundredth of a run."""
     for table in tables:
-        if not table.plugged and table.forget():
-            _SPARE[id(table.rules)] = table
-            if len(_SPARE) > _MOST_SPARE:
-                del _SPARE[next(iter(_SPARE))]
+        table.forget()
+        _SPARE.append(table)
+    del _SPARE[:-_MOST_SPARE]
 
 
 def rebuild() -> None:

@@ -35,8 +35,7 @@ class Mutation:
 
     def keeps(self, condition: bool, about: int = 0, leo: int = -1) -> bool:
         """A condition that the mutant drops; False if the mutant is on. See `when`."""
-        self.took = True
-        return condition and not self.differs(about, leo)
+        return not self.when(condition, about, leo) and condition
 
     def differs(self, about: int = 0, leo: int = -1) -> bool:
         """`when`, where the situation has been tested: the place counts as executed only in it."""
@@ -98,17 +97,6 @@ class Mutations:
     def note_append(self) -> None:
         """Note that a follower appends fetched batches: two mutants would append those of other responses, too."""
         self.fetch_response_at_another_offset.took = self.fetch_response_of_earlier_epoch.took = True
-
-    @property
-    def is_on(self) -> bool:
-        """Whether a mutant is on."""
-        return self._mutant in self.by_name
-
-    def forget(self) -> None:
-        """Forget what a run has executed."""
-        for mutation in self.by_name.values():
-            mutation.took = mutation.differed = False
-            mutation.watch = None
 
     def _of(self, name: str) -> Mutation:
         mutation = self.by_name[name] = Mutation(is_on=name == self._mutant)
