@@ -1,4 +1,4 @@
-# What a contributor needs, from a fresh clone: Python 3.11 to 3.13 and make.
+# What a contributor needs, from a fresh clone: Python 3.11 to 3.14 and make.
 
 # Where Python keeps no bytecode (images of it often say so), each process that a test starts compiles all that it imports:
 # as much again as the tests themselves.
@@ -70,7 +70,7 @@ test: venv
 tests: venv
 	$(BIN)/pytest -n 2 --dist loadfile $(if $(WORLD),,-m "not world")
 
-# A plain wheel, and a compiled one for each of Python 3.11, 3.12 and 3.13 that is here, in dist. Compiling takes a C
+# A plain wheel, and a compiled one for each of Python 3.11 to 3.14 that is here, in dist. Compiling takes a C
 # compiler and three or four minutes for each.
 wheel: venv
 	$(BIN)/python .ci/wheels.py
@@ -244,4 +244,4 @@ confirm: venv
 # What make, its tools and a build have made here, and nothing else: `dist` and `store` may hold what was put there.
 clean:
 	test ! -e .venv/others.txt || rm -rf .venv
-	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/docs build/reviews build/site build/wheel build/python3.1[123]
+	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/docs build/reviews build/site build/wheel build/python3.1[1234]
