@@ -26,9 +26,12 @@ PARAM_KINDS: Final[Mapping[str, str]] = {
     "acks": "0, 1 or all",
     "broker": "a broker",
     "brokers": "a list of distinct brokers",
+    "machine": "a broker, or a controller of a replicated quorum",
+    "machines": "a list of distinct brokers, or controllers of a replicated quorum",
+    "controller": "a controller of a replicated quorum",
     "leader": "a broker, or 0 for no leader",
     "replicas": "a list of distinct brokers that have a replica",
-    "endpoint": "a broker, or control for the control plane",
+    "endpoint": "a broker or controller, or control for the control plane",
     "offset": "an int from 0 on",
     "ms": "a time, an int from 0 on",
     "election": "the election that an administrator requests",
@@ -79,7 +82,11 @@ class Targets:
 
 BROKER: Final = Targets("a broker", {"broker": Param("broker", required=True)})
 """One broker."""
-MACHINES: Final = Targets("machines", {"brokers": Param("brokers", required=True)})
+MACHINE: Final = Targets("a machine", {"broker": Param("machine", required=True)})
+"""The machine of a broker, or of a controller that is a process."""
+REPLICATED: Final = Targets("a controller", {"broker": Param("controller", required=True)})
+"""A controller that is a process."""
+MACHINES: Final = Targets("machines", {"brokers": Param("machines", required=True)})
 """The machines of several brokers."""
 PROCESS: Final = Targets("a process", {"node": Param("endpoint", required=True)})
 """The process of a broker, or the control plane."""

@@ -211,10 +211,9 @@ ANYWHERE: dict[str, set[str]] = {
     "highwater": {"click", "rich"},
 }
 ONLY_IN = {
-    "pyspark": {"highwater.spark", "highwater.spark_source", "scenarios.campaign.spark", "scenarios.sweep.spark"},
+    "pyspark": {"highwater.spark", "scenarios.campaign.spark", "scenarios.sweep.spark"},
     "pyarrow": {
         "highwater.functions",
-        "highwater.spark_source",
         "reports.analysis.compare",
         "reports.analysis.frame",
         "scenarios.campaign.spark",
@@ -276,8 +275,7 @@ def imported_at_once(name: str) -> frozenset[str]:
 
 
 def test_heavy_packages_are_imported_when_they_are_needed() -> None:
-    heavy = ("scenarios", "highwater.spark_source")  # The latter derives from pyspark's classes; `register` imports it.
-    light = [name for name in FILES if not name.startswith(heavy)]
+    light = [name for name in FILES if not name.startswith("scenarios")]
     assert modules_with(lambda name: {other.split(".")[0] for other in imported_at_once(name)} & HEAVY, light) == {}
 
 
@@ -332,7 +330,7 @@ TYPES_IN_CIRCLES = (
         "readable_replica",
         "replica",
     ),
-    ("sim.history.steps", "base", "clients", "control_plane", "listener", "log", "processes", "replication"),
+    ("sim.history.steps", "base", "clients", "control_plane", "listener", "log", "processes", "quorum", "replication"),
 )
 """Modules of a folder that name one another's types, and import no code in a circle.
 

@@ -5,9 +5,11 @@ Each strikes the group of one broker, which is drawn like any other target: most
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import ClassVar, Final
 
 from faults.kind import BROKER, DISTURBED, Duration, FaultKind, Role, Targets
+from faults.kinds.machines import lose_power
 from faults.kinds.stops import BrokerStop
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
@@ -26,7 +28,7 @@ class GroupPowerLoss(BrokerStop):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Cut their power; False if no process ran and all data was fsynced."""
-        struck = [cluster.machines.lose_power(broker) for broker in self.group(cluster, target)]
+        struck = [lose_power(cluster, broker) for broker in self.group(cluster, target)]
         return any(struck)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
@@ -42,7 +44,7 @@ class PowerDomainLoss(GroupPowerLoss):
     meaning: ClassVar[str] = "cut the power of a broker's power domain; without restart_ms it stays down until a start"
 
     def group(self, cluster: Cluster, target: int) -> tuple[int, ...]:
-        return tuple([broker for broker in cluster.topology.power_domain(target) if broker in cluster.settings])
+        return _existing(cluster, cluster.topology.power_domain(target))
 
 
 class HostLoss(GroupPowerLoss):
@@ -52,7 +54,7 @@ class HostLoss(GroupPowerLoss):
     meaning: ClassVar[str] = "cut the power of a broker's host; without restart_ms it stays down until a start"
 
     def group(self, cluster: Cluster, target: int) -> tuple[int, ...]:
-        return tuple([broker for broker in cluster.topology.host(target) if broker in cluster.settings])
+        return _existing(cluster, cluster.topology.host(target))
 
 
 class RackCut(FaultKind):
@@ -78,10 +80,15 @@ class RackCut(FaultKind):
             cluster.links.heal(source, destination, (fault, target))
 
 
+def _existing(cluster: Cluster, group: Container[int]) -> tuple[int, ...]:
+    """The brokers and controllers of a group that the cluster has."""
+    return tuple([node for node in (*cluster.settings, *cluster.controllers) if node in group])
+
+
 def _links(cluster: Cluster, target: int) -> list[tuple[int, int]]:
     """The links across the border of a broker's rack, in both directions."""
-    inside = [broker for broker in cluster.settings if broker in cluster.topology.rack(target)]
-    outside = [CONTROL, *[broker for broker in cluster.settings if broker not in inside]]
+    inside = _existing(cluster, cluster.topology.rack(target))
+    outside = [node for node in (*(cluster.controllers or (CONTROL,)), *cluster.settings) if node not in inside]
     pairs = [(one, other) for one in inside for other in outside]
     return [link for one, other in pairs for link in ((one, other), (other, one))]
 

@@ -255,6 +255,8 @@ class Injection:
             self._undo(number)
         for broker in self._cluster.settings:
             self._cluster.start(broker)
+        for controller in self._cluster.controllers:
+            self._cluster.start(controller)
 
     @property
     def effective(self) -> int:

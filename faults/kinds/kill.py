@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from faults.kind import MACHINE, Targets
 from faults.kinds.stops import BrokerStop
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
@@ -13,6 +14,7 @@ class Kill(BrokerStop):
     """See the module."""
 
     name: ClassVar[str] = "kill"
+    targets: ClassVar[Targets] = MACHINE
     meaning: ClassVar[str] = "kill a process; without restart_ms it stays down until a start"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from faults.bounds import Limits, aim
 from faults.kind import MACHINES, Targets
+from faults.kinds.machines import lose_power
 from faults.kinds.stops import BrokerStop
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
@@ -27,7 +28,7 @@ class PowerLoss(BrokerStop):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Cut the power of one machine; False if no process ran and all data was fsynced."""
-        return cluster.machines.lose_power(target)
+        return lose_power(cluster, target)
 
     def draw(self, stream: Stream, limits: Limits) -> Fault:
         """Draw one broker (the given one, or a target as usual), several or all, with one restart time."""

@@ -31,6 +31,7 @@ from faults.kinds.next_batches import NextBatches
 from faults.kinds.pause import PauseFault
 from faults.kinds.power_loss import PowerLoss
 from faults.kinds.preferred_election import PreferredElection
+from faults.kinds.quorum_state_lost import QuorumStateLost
 from faults.kinds.reassignment import ReassignmentFault
 from faults.kinds.reassignment_cancel import ReassignmentCancel
 from faults.kinds.record_deletion import RecordDeletion
@@ -90,6 +91,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         MoveThrottle(),
         DirectoryAdded(),
         DirectoryCordoned(),
+        QuorumStateLost(),
     )
 }
 """Name -> kind; those of plug-ins last."""

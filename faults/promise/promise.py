@@ -4,6 +4,10 @@ P0, which every promise requires: no election takes a leader that may lack recor
 corrupted, fsynced metadata survives. A replaced disk does not count as corrupted: it is a lossy end for all that it
 held.
 
+Committed metadata must survive every end of controllers after which a majority of them still has it on disk. It may be
+lost if a controller loses its disk or its file quorum-state while fewer than a majority of the others have all of it;
+then P0 does not hold. A quorum that is one node loses nothing.
+
 Modes without ELR (``hw``, ``kip101``, ...) promise a record under P0, from its commit on, if the following holds for
 each lossy end (an end of a process that loses the record) of a member x of the persisted ISR: at every instant from
 x's end until x's next registration, some other member of the persisted ISR is up and has not lost the record in a
@@ -68,9 +72,9 @@ class Premises(steps.Listener):
         synced_lost: whether fsynced batches became unreadable.
         elr_was_off: whether ELR was off at some time, although the release has it.
         lossy: whether an end lost records.
+        metadata_lost: whether committed metadata was lost after an end of a controller that excuses it.
         unclean: whether an end left no clean-shutdown marker with its broker epoch, or a broker was
             unregistered while it was down.
-        ended_us: time of the last end of a process; -1: none.
     """
 
     def __init__(self) -> None:
@@ -79,7 +83,8 @@ class Premises(steps.Listener):
         self.elr_was_off = False
         self.lossy = False
         self.unclean = False
-        self.ended_us = -1
+        self.metadata_lost = False
+        self._may_lose_metadata = False
         self._isr: tuple[int, ...] = ()
 
     def on_isr(self, step: steps.Isr) -> None:
@@ -99,8 +104,13 @@ class Premises(steps.Listener):
         elif step.kind is steps.UNREGISTERED:
             self.unclean = True
 
+    def on_controller_process(self, step: steps.ControllerProcess) -> None:
+        self._may_lose_metadata |= step.excuses
+
+    def on_metadata_lost(self, step: steps.MetadataLost) -> None:  # noqa: ARG002
+        self.metadata_lost |= self._may_lose_metadata
+
     def on_end(self, step: steps.End) -> None:
-        self.ended_us = step.at_us
         if step.lost:
             self.lossy = True
         if step.unclean:
@@ -111,17 +121,22 @@ FEW_BATCHES: Final = 4
 """An idle partition has no more batches, because clients write to it only after all faults are undone."""
 
 
-def _ended_before_records(history: History, premises: Premises) -> bool:
+def _ended_before_records(history: History) -> bool:
     """Whether the first record was appended after the last end of a process, as in an idle partition: then no end
     excuses a loss.
     """
     batches = history.commits.batches
-    if len(batches) > FEW_BATCHES or premises.lossy:
+    if len(batches) > FEW_BATCHES:
         return False
+    ended_us, appended_us = -1, FOREVER_US
     for step in history.steps:
-        if step.kind is steps.APPEND:
-            return premises.ended_us < step.at_us
-    return not batches
+        if isinstance(step, steps.Append):
+            appended_us = min(appended_us, step.at_us)
+        elif isinstance(step, steps.End):
+            ended_us = step.at_us
+            if step.lost:
+                return False
+    return ended_us < appended_us and (appended_us < FOREVER_US or not batches)
 
 
 class Promise:
@@ -132,7 +147,7 @@ class Promise:
     def __init__(self, history: History, promised: Promised, *, unclean_election: bool) -> None:
         premises = Premises()
         history.retell([premises])
-        self._p0 = not (unclean_election or premises.unclean_election or premises.synced_lost)
+        self._p0 = not (unclean_election or premises.unclean_election or premises.synced_lost or premises.metadata_lost)
         self._promised = promised
         self._history = history
         self._membership = Membership()
@@ -140,7 +155,7 @@ class Promise:
         self._commitments = Commitments(self._membership)
         counts_damage = promised.counts_damage
         harmful = premises.lossy or (counts_damage and premises.unclean)
-        if harmful and not _ended_before_records(history, premises):
+        if harmful and not _ended_before_records(history):
             facts: list[steps.Listener] = [self._membership, self._ends, self._commitments]
             history.retell([*facts, Regained(self._ends)] if premises.lossy else facts)
         self._lossy = [end for end in self._ends.ends if end.lost]

@@ -27,6 +27,8 @@ DOES: Final[Mapping[str, str]] = {
     "sequence-gap": "accepts a batch of an idempotent producer without the one before it",
     "reordered": "keeps batches of an idempotent producer out of order",
     "ack-under-min-isr": "acknowledges below min.insync.replicas",
+    "metadata-loss": "loses or changes committed metadata",
+    "quorum-leaders": "has two controllers lead in one epoch",
     "controller-crashes": "has controllers resign one after another by an exception",
     "stale-setting": "uses another value of a setting than the one that was set",
     "stuck-replica": "leaves a replica that never catches up",

@@ -32,6 +32,8 @@ HAPPENED: Final[Mapping[str, str]] = {
     "exposed-loss": "record that a consumer read LOST",
     "divergence": "replicas DIVERGED",
     "hw-regression": "high watermark that clients saw went BACK",
+    "metadata-loss": "committed metadata LOST or changed",
+    "quorum-leaders": "TWO controllers led in one epoch",
     "consumer-skip": "a consumer SKIPPED records",
     "reset-skip": "a consumer that reset its position SKIPPED records",
     "deleted-records-back": "deleted records came BACK",

@@ -19,6 +19,13 @@ IDEMPOTENCE: Final = "enable.idempotence"
 
 def check_control_plane(scenario: Scenario, modes: Collection[Mode]) -> None:
     """Check that modes have the control plane of all brokers with their own mode; raises InputError otherwise."""
+    misfits = [mode.name for mode in modes if scenario.controller_count and mode.rules.control_plane != "kraft"]
+    if misfits:
+        fits = [name for name, mode in MODES.items() if mode.rules.control_plane == "kraft"]
+        raise InputError(
+            f'{scenario.name} does not run in {", ".join(misfits)}: control = "quorum" is that of {NAMES["kraft"]}; '
+            f"modes under {NAMES['kraft']}: {', '.join(fits)}"
+        )
     own = {**scenario.broker_modes, **(scenario.recorded.older if scenario.recorded is not None else {})}
     for broker, own_mode in sorted(own.items()):
         plane = mode_named(own_mode).rules.control_plane

@@ -18,6 +18,7 @@ from scenarios.format.actions import ACTIONS
 from sim.checkers.registry import FINDINGS
 from sim.config import DIRECTORIES_MAX, KEYS, Value, flatten, parse
 from sim.errors import InputError, did_you_mean
+from sim.hosts.control_plane import CONTROLLERS, FIRST_CONTROLLER
 from sim.protocol.messages import topic_partition
 from sim.protocol.rules import check as check_rule
 
@@ -25,6 +26,10 @@ VIOLATIONS: Final = FINDINGS
 """Kinds of violation that an expectation may name; early warnings that it names count as violations."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99
+QUORUM: Final = "quorum"
+"""Value of ``control`` with controllers that are processes."""
+USUAL_CONTROLLERS: Final = 3
+"""Their number if the file does not say it."""
 DYNAMIC: Final[tuple[str, ...]] = (
     "min.insync.replicas",
     "unclean.leader.election.enable",
@@ -53,6 +58,7 @@ class Facts:
         configured: keys of ``[config]``.
         topics: names of the topics, in order.
         directories: smallest number of log directories of a broker, set or drawn.
+        controllers: number of controllers that are processes.
     """
 
     brokers: int
@@ -63,6 +69,7 @@ class Facts:
     configured: frozenset[str]
     topics: tuple[str, ...] = ()
     directories: int = 1
+    controllers: int = 0
 
 
 def gather(data: Mapping[str, Any]) -> Facts:
@@ -87,7 +94,16 @@ def gather(data: Mapping[str, Any]) -> Facts:
         configured=frozenset(config),
         topics=tuple([str(topic.get("name")) for topic in topics]),
         directories=_directories(data, config),
+        controllers=_controllers(data),
     )
+
+
+def _controllers(data: Mapping[str, Any]) -> int:
+    """See `Facts.controllers`; the largest number, if that of the file is wrong."""
+    if data.get("control") != QUORUM:
+        return 0
+    count = _table(data, "controllers").get("count", USUAL_CONTROLLERS)
+    return count if count in CONTROLLERS else max(CONTROLLERS)
 
 
 def _directories(data: Mapping[str, Any], config: Mapping[str, object]) -> int:
@@ -115,6 +131,8 @@ def whole(data: Mapping[str, Any], facts: Facts) -> list[str]:
         return grouped
     if lacking := _without_topics(data, facts):
         return lacking
+    if "controllers" in data and not facts.controllers:
+        return [f'controllers needs control = "{QUORUM}", in which controllers are processes']
     if "workload" in data and facts.batches:
         return ["workload and script both send batches; only one of them may"]
     if "workload" not in data and not facts.batches:
@@ -234,11 +252,36 @@ leader: _CheckOfId = _id(0, "a leader is one of", lambda facts: facts.replicas)
 """A replica, or 0 for no leader."""
 
 
+def machine(value: int, facts: Facts) -> int:
+    """A broker, or a controller that is a process."""
+    return controller(value, facts) if value >= FIRST_CONTROLLER else broker(value, facts)
+
+
+def controller(value: int, facts: Facts) -> int:
+    """A controller that is a process."""
+    if not facts.controllers:
+        raise ValueError(f'controllers have ids only with control = "{QUORUM}"')
+    last = FIRST_CONTROLLER + facts.controllers - 1
+    if not FIRST_CONTROLLER <= value <= last:
+        raise ValueError(f"the controllers are {FIRST_CONTROLLER} to {last}")
+    return value
+
+
 def endpoint(value: object, facts: Facts) -> object:
     """One end of a link."""
+    if type(value) is int and value >= FIRST_CONTROLLER:
+        return controller(value, facts)
     if value != "control" and (type(value) is not int or not 1 <= value <= facts.brokers):
         raise ValueError(f'an end of a link is "control" or one of brokers 1 to {facts.brokers}')
     return value
+
+
+def controllers(count: int, _: Facts) -> int:
+    """The number of controllers of a quorum."""
+    if count not in CONTROLLERS:
+        nearest = min(CONTROLLERS, key=lambda fitting: (abs(fitting - count), -fitting))
+        raise ValueError(f"a quorum has 1, 3 or 5 controllers here (nearest: {nearest})")
+    return count
 
 
 def distinct(values: list[int], _: Facts) -> list[int]:

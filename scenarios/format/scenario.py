@@ -24,6 +24,7 @@ from scenarios.format.values import AsSchema, Beside, Bounds, Check, FileKey, In
 from sim.config import Value, shown
 from sim.environment.topology import Topology
 from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
+from sim.hosts.control_plane import CONTROLLERS
 from sim.protocol.modes import MODES
 
 SCENARIO_VERSION: Final = 1
@@ -321,6 +322,17 @@ class Brokers:
     sections: Mapping[Annotated[int, InFile(str), Check(fields.section)], Section] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Controllers:
+    """The table ``[controllers]`` of a file with ``control = "quorum"``.
+
+    Attributes:
+        count: number of controllers, with ids from 3000 on.
+    """
+
+    count: Annotated[int, Check(fields.controllers), InSchema(enum=list(CONTROLLERS))] = fields.USUAL_CONTROLLERS
+
+
 _COUNT: Final = {"type": "integer", "minimum": 1, "maximum": fields.MAX_BROKERS}
 _MODE: Final = {"enum": list(MODES)}
 _BROKERS: Final = json_parts.brokers(_COUNT, _COUNT, {"type": "array", "items": _MODE}, _MODE)
@@ -335,7 +347,10 @@ class Scenario:
         title: one line.
         description: what it shows, and its source.
         brokers: number of brokers, ids from 1; the replicas are the first `default.replication.factor` of them.
-        control: ``real``: ZooKeeper or KRaft, as in the mode; ``scripted``: the script is the control plane.
+        control: ``real``: ZooKeeper or KRaft, as in the mode, as one node that loses nothing; ``quorum``: KRaft, with
+            controllers that are processes, and brokers that fetch metadata from them; ``scripted``: the script is the
+            control plane.
+        controllers: the controllers of ``control = "quorum"``.
         first: the broker that starts first, and so becomes controller.
         config: settings of all brokers and clients (only those that the file sets).
         broker_config: settings of single brokers.
@@ -375,7 +390,7 @@ class Scenario:
     title: Annotated[values.OneLine, Mark.ABOUT]
     description: Annotated[str, FileKey(default=""), Mark.ABOUT]
     brokers: Annotated[int, InFile(Brokers), Check(fields.sections, first=True), AsSchema(_BROKERS)]
-    control: Annotated[str, values.word("control plane", ("real", "scripted"))]
+    control: Annotated[str, values.word("control plane", ("real", "scripted", fields.QUORUM))]
     first: Annotated[int, Mark.ELSEWHERE] = 1
     config: values.Settings = field(default_factory=dict)
     broker_config: Annotated[Mapping[int, Mapping[str, Value]], Mark.ELSEWHERE] = field(default_factory=dict)
@@ -398,6 +413,7 @@ class Scenario:
     confirm: Annotated[OnBrokers | None, Mark.ABOUT, Mark.LATER] = None
     finding: Annotated[FindingTable | None, Mark.ABOUT, Mark.LATER] = None
     topology: Annotated[Topology | None, Mark.LATER] = None
+    controllers: Annotated[Controllers | None, Mark.LATER] = None
     topics: Annotated[tuple[Topic, ...], Check(fields.topics), Mark.LATER] = ()
     settle_us: Annotated[values.Natural, Mark.IN_MS] = 0
     source: Annotated[str, Mark.ABOUT, Mark.REQUEST] = ""
@@ -429,6 +445,13 @@ class Scenario:
     def drawn(self) -> bool:
         """Whether faults are random or were recorded; a scripted scenario is the same at every seed."""
         return self.faults is not None or self.recorded is not None
+
+    @property
+    def controller_count(self) -> int:
+        """Number of controllers that are processes; 0: the control plane is one node."""
+        if self.control != fields.QUORUM:
+            return 0
+        return fields.USUAL_CONTROLLERS if self.controllers is None else self.controllers.count
 
     @property
     def partitions(self) -> int:

@@ -21,7 +21,7 @@ from faults.stories.reassignments import MOVES
 from scenarios.format import fields, json_parts
 from sim.config import DIRECTORIES_MAX, PRODUCERS_MAX, Value
 from sim.environment.topology import Topology
-from sim.hosts.control_plane import ELECTIONS
+from sim.hosts.control_plane import CONTROLLERS, ELECTIONS, FIRST_CONTROLLER
 from sim.hosts.interceptions import MESSAGES
 from sim.protocol.modes import MODES
 from sim.protocol.modes import mode as mode_named
@@ -179,7 +179,15 @@ Broker = Annotated[int, Check(fields.broker), _ID]
 BrokerOrNone = Annotated[int, Check(fields.broker_or_none), _ID_OR_NONE]
 Replica = Annotated[int, Check(fields.replica), _ID]
 AnyReplicas = Annotated[tuple[Replica, ...], Check(fields.distinct), _DISTINCT]
-_Members = Annotated[tuple[Broker, ...], Bounds(min_length=1), Check(fields.distinct), _DISTINCT]
+_NODE: Final = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": json_parts.BROKERS_MAX},
+        {"type": "integer", "minimum": FIRST_CONTROLLER, "maximum": FIRST_CONTROLLER + max(CONTROLLERS) - 1},
+    ]
+}
+Machine = Annotated[int, Check(fields.machine), AsSchema(_NODE)]
+Controller = Annotated[int, Check(fields.controller), AsSchema(_NODE["anyOf"][1])]
+_Members = Annotated[tuple[Machine, ...], Bounds(min_length=1), Check(fields.distinct), _DISTINCT]
 Groups = Annotated[Mapping[Name, _Members], Check(fields.disjoint)]
 Latency = Annotated[int, Bounds(ge=0, le=MINUTE_US)]
 
@@ -218,7 +226,7 @@ Directory = Annotated[int, Check(fields.directory), InSchema(minimum=1, maximum=
 Batch = Annotated[str, Check(fields.batch)]
 _Partition = Annotated[str, Check(fields.partition)]
 FurtherPartition = Annotated[_Partition | None, Check(fields.further_partition), Mark.LATER]
-_END: Final = {"anyOf": [{"const": "control"}, {"type": "integer", "minimum": 1, "maximum": json_parts.BROKERS_MAX}]}
+_END: Final = {"anyOf": [{"const": "control"}, *_NODE["anyOf"]]}
 _Replicas = Annotated[list[Replica], Bounds(min_length=1), Check(fields.distinct), _DISTINCT]
 PARAMS: Final[dict[str, Any]] = {
     "batch": Annotated[Name, Check(fields.new_batch)],
@@ -229,6 +237,9 @@ PARAMS: Final[dict[str, Any]] = {
     "acks": Annotated[Any, Check(fields.acks), AsSchema(json_parts.ACKS)],
     "broker": Broker,
     "brokers": Annotated[list[Broker], Bounds(min_length=1), Check(fields.distinct), _DISTINCT],
+    "machine": Machine,
+    "machines": Annotated[list[Machine], Bounds(min_length=1), Check(fields.distinct), _DISTINCT],
+    "controller": Controller,
     "leader": Annotated[int, Check(fields.leader), _ID_OR_NONE],
     "replicas": _Replicas,
     "endpoint": Annotated[Any, Check(fields.endpoint), AsSchema(_END)],
@@ -293,7 +304,7 @@ _NEEDS: Final = {
     "moving_percent": (_needs(MOVES),),
     "copying_percent": (_needs(*copies.NEEDS),),
 }
-_LATER: Final = ("others_percent", "copying_percent", "one_directory_percent")
+_LATER: Final = ("others_percent", "copying_percent", "one_directory_percent", "controllers_percent")
 _DRAWN: Final[dict[str, Any]] = {
     "horizon_us": Annotated[int, Bounds(ge=FIRST_HORIZON_MS), Mark.IN_MS],
     "count": Pair,

@@ -19,6 +19,7 @@ from faults.kinds.topic_changes import OF_TOPICS
 from faults.plan import Plan
 from faults.promise.promise import UNKNOWN, Promise, elects_uncleanly
 from faults.stories import next_blow
+from faults.stories.controllers import aim_at_controllers
 from scenarios.format.blow import DIFFERENCE, Blow
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario, Topic
 from scenarios.single.convergence import Convergence, PartitionConvergence
@@ -139,6 +140,7 @@ class Execution:
             topics=cluster_topics(self.topics, of_cluster),
             places={topic.name: topic.directory for topic in self.topics if topic.directory is not None},
             producers=self.producers,
+            controllers=scenario.controller_count,
             kernel=self.kernel,
             streams=self.streams,
             recorder=recorder,
@@ -316,7 +318,7 @@ class Execution:
         batches = None if recorded is None else recorded.sends
         if batches is None:
             plan, batches = self._drawn()
-            self.plan = self._without(self._about_others(plan))
+            self.plan = self._without(self._about_controllers(self._about_others(plan)))
         sends = [ProducerBatch(first_id, count, acks, due_us) for first_id, count, acks, due_us in batches]
         if recorded is not None:
             self.plan = recorded.plan
@@ -428,6 +430,14 @@ class Execution:
             integer(config, "sim.record.budget"),
             integer(config, "sim.state.budget"),
         )
+
+    def _about_controllers(self, plan: Plan) -> Plan:
+        """The plan, with ``controllers_percent`` of its faults aimed at controllers that are processes."""
+        faults, controllers = self.scenario.faults, self.cluster.controllers
+        assert faults is not None
+        if not controllers or not faults.controllers_percent:
+            return plan
+        return aim_at_controllers(plan, self.streams("controllers"), faults.controllers_percent, controllers)
 
     def _about_others(self, plan: Plan) -> Plan:
         """The plan; on ``others_percent`` of seeds its faults strike by the roles of another partition than the first

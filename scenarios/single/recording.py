@@ -18,8 +18,9 @@ from faults.plan import (
     plan_from_json,
 )
 from scenarios import paths
-from scenarios.format import catalogue, converter
+from scenarios.format import catalogue, converter, fields
 from scenarios.format.scenario import (
+    Controllers,
     Expectation,
     PlannedSend,
     Recorded,
@@ -68,6 +69,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         "horizon_us": result.horizon_us,
         "settle_us": scenario.settle_us,
         **({"keeps_cluster": True} if scenario.recorded is not None and scenario.recorded.keeps_cluster else {}),
+        **({"controllers": scenario.controller_count} if scenario.controller_count else {}),
         **({} if scenario.topology is None else {"topology": asdict(scenario.topology)}),
         **({"topics": [_topic(topic, result.topics) for topic in scenario.topics]} if scenario.topics else {}),
         "config": dict(result.settings),
@@ -185,7 +187,8 @@ def _built(run: Mapping[str, Any], plan: Plan, words: tuple[str, ...]) -> Record
         title="a recorded run",
         description="",
         brokers=run["brokers"],
-        control="real",
+        control=fields.QUORUM if run.get("controllers") else "real",
+        controllers=Controllers(run["controllers"]) if run.get("controllers") else None,
         first=run["first"],
         config=run["config"],
         broker_config=broker_config,

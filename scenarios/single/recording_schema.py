@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import Field as DataclassField
 from dataclasses import fields as dataclass_fields
 from itertools import pairwise
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
@@ -25,6 +25,7 @@ from sim.config import DIRECTORIES_MAX, Value, parse, resolve
 from sim.environment.topology import Topology
 from sim.errors import InputError, did_you_mean
 from sim.history.steps import MOMENTS
+from sim.hosts.control_plane import CONTROLLERS, FIRST_CONTROLLER
 from sim.kernel.streams import SEED_END
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import check as check_rule
@@ -107,6 +108,7 @@ class _RunTable(StrictTable):
     horizon_us: Time
     settle_us: Time
     keeps_cluster: bool = False
+    controllers: Literal[1, 3, 5] | None = None
     topology: model(Topology) | None = None  # type: ignore[valid-type]
     topics: list[model(Topic)] = Field(default_factory=list)  # type: ignore[valid-type]
     config: Annotated[Settings, _by(resolve)]
@@ -148,7 +150,7 @@ def _strikes(fault: Any, brokers: int) -> Any:
     if fault.kind not in KINDS:
         raise InputError(f"kind = {fault.kind!r}: no such kind of fault{did_you_mean(fault.kind, KINDS)}")
     for broker in (*fault.targets, *fault.replicas):
-        if not FOLLOWERS <= broker <= brokers:
+        if not FOLLOWERS <= broker <= brokers and not 0 <= broker - FIRST_CONTROLLER < max(CONTROLLERS):
             raise InputError(f"{broker} is no broker: these are 1 to {brokers}")
     problem = KINDS[fault.kind].problem(tuple(fault.targets), fault.value)
     if problem:

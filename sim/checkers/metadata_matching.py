@@ -6,8 +6,8 @@ different states.
 
 Verifies: each record that a broker replays, and the offset at which it does so.
 
-Does not verify: how far behind a broker is; how it applies the records; the quorum's own replicas, which are not
-modelled; control planes without a log.
+Does not verify: how far behind a broker is; how it applies the records; the logs of controllers (``metadata-loss``);
+control planes without a log.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ class MetadataMatching(Checker):
         super().__init__(history)
         self._log: list[Record] = []
         self._reported: set[tuple[int, int]] = set()
+
+    def on_metadata_lost(self, step: steps.MetadataLost) -> None:
+        del self._log[step.offset :]
 
     def on_metadata(self, step: steps.Metadata) -> None:
         log = self._log

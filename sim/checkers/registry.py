@@ -28,7 +28,9 @@ from sim.checkers.hw_regression import HwRegression
 from sim.checkers.idempotence import Idempotence
 from sim.checkers.log_matching import LogMatching
 from sim.checkers.maximal_isr import MaximalIsr
+from sim.checkers.metadata_loss import MetadataLoss
 from sim.checkers.metadata_matching import MetadataMatching
+from sim.checkers.quorum_leaders import QuorumLeaders
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.checkers.sequence_gap import SequenceGap
 from sim.checkers.stale_setting import StaleSetting
@@ -59,6 +61,8 @@ CHECKERS: Final[list[type[Checker]]] = [
     HwAboveIsr,
     FlushedLoss,
     EpochCache,
+    MetadataLoss,
+    QuorumLeaders,
 ]
 """In the order in which they receive a step and make their final check; those of plug-ins last."""
 _OWN: Final = len(CHECKERS)

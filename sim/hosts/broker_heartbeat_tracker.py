@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from sim.kernel.scheduler import Event, Gate, Kernel
-from sim.protocol.kraft.quorum_controller import QuorumController
 
 CHECKS_PER_TIMEOUT: Final = 8
 """Checks for expired sessions per timeout. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.4)."""
@@ -26,14 +25,15 @@ class Quorum(Protocol):
 
     Attributes:
         life: through which timers come.
-        active: the active controller, which fences.
     """
 
     life: Gate
-    active: QuorumController
 
     def end_elision(self) -> None:
         """End elided exchanges: brokers will be told something."""
+
+    def fence(self, broker: int) -> None:
+        """Let the active controller fence a broker whose session has expired."""
 
 
 class _HeartbeatTimeout(Event):
@@ -101,6 +101,13 @@ class BrokerHeartbeatTracker:
         """Note a new incarnation, whose session begins with its first heartbeat."""
         self._registered.add(broker)
         self.end(broker)
+
+    def take_over(self, broker: int, *, fenced: bool) -> None:
+        """Note, before `begin`, a broker that the metadata has."""
+        self._registered.add(broker)
+        self._session(broker)
+        if not fenced:
+            self.unfenced.add(broker)
 
     def unregistered(self, broker: int) -> None:
         """Forget a broker. Kafka: BrokerHeartbeatManager#remove."""
@@ -221,7 +228,7 @@ class BrokerHeartbeatTracker:
             self._next_check_us = now_us + RECHECK_US
         for other in due:
             self.end(other)
-            self._quorum.active.fence(other)
+            self._quorum.fence(other)
         if self._keeps_fenced:
             self._reschedule_checks()
 

@@ -138,7 +138,7 @@ class BrokerMetadataPublisher:
         fresh = self._log[image.offset : self._published_end()]
         if not fresh and broker.backlog.stalled:
             return
-        broker.recorder.record(steps.Metadata(steps.REPLAYED_METADATA, broker.node, image.offset, fresh))
+        self._note_replayed(image.offset, fresh)
         begins = image.offset == 0
         delta = MetadataDelta(fresh)
         for record in fresh:
@@ -157,6 +157,11 @@ class BrokerMetadataPublisher:
         self._replicas.apply_delta(states, delta.deleted, self.published_us)
         if last:
             self._apply_configs(delta)
+
+    def _note_replayed(self, first: int, fresh: list[Record]) -> None:
+        """Record the replay of records from an offset on."""
+        step = steps.Metadata(steps.REPLAYED_METADATA, self._broker.node, first, fresh)
+        self._broker.recorder.record(step)
 
     def _apply_configs(self, delta: MetadataDelta) -> None:
         for key, value in delta.configs.items():

@@ -20,17 +20,18 @@ from sim.hosts.administrator import Administrator, note_settings
 from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.broker_node import PHASE_BITS
 from sim.hosts.client import ClientSetup
-from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
+from sim.hosts.control_plane import CONTROL, FIRST_CONTROLLER, ControlPlaneSetup, PartitionSetup
 from sim.hosts.control_planes import control_plane, new_broker
 from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Loss, Machines
+from sim.hosts.raft_quorum import RaftQuorum
 from sim.hosts.settings import broker_settings, client_settings, heeds_unclean_election
 from sim.hosts.supervisor import Supervisor
 from sim.hosts.topics import ClusterPartition, ClusterTopic, TopicPartition, Topics
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.kernel.streams import Streams
 from sim.protocol import probes
-from sim.protocol.decisions import Decisions, give_back, table_of
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.messages import topic_of
 from sim.protocol.replica.partition import Partition
@@ -62,6 +63,8 @@ class Cluster:
         topics: the topics that may be created, enlarged or deleted.
         places: topic -> number of the log directory in which its replicas are created; others are created in the
             directory with the fewest logs.
+        controllers: number of controllers that are processes, see `sim.hosts.raft_quorum`; 0: the control plane is one
+            node.
         kernel: time.
         streams: chance.
         recorder: records its steps; by default one without checkers.
@@ -69,6 +72,8 @@ class Cluster:
     Attributes:
         running: the processes that run, by broker.
         control: the control plane, where decisions are persisted.
+        quorum: the same, if its controllers are processes.
+        controllers: ids of these.
         partitions: all partitions with their clients, also those that were deleted.
         topics: creates and deletes topics.
         is_healed: whether all faults are undone, so that each broker which shuts down by itself is started again.
@@ -94,6 +99,7 @@ class Cluster:
         topics: Sequence[ClusterTopic] = (),
         places: Mapping[str, int] | None = None,
         producers: int = 1,
+        controllers: int = 0,
         kernel: Kernel,
         streams: Streams,
         recorder: Recorder | None = None,
@@ -162,8 +168,12 @@ class Cluster:
             in_order,
             self._min_isrs,
             expiry_ranks,
+            streams("quorum"),
+            controllers,
         )
         self.control = control_plane(setup, scripted=scripted)
+        self.quorum = self.control if isinstance(self.control, RaftQuorum) else None
+        self.controllers = () if self.quorum is None else tuple(self.quorum.controllers.machines)
         heeds_unclean = heeds_unclean_election(config, client_rules)
         self.administrator = Administrator(self.control, self.recorder, config, heeds_unclean=heeds_unclean)
         self.control.ended = self._session_ended
@@ -180,8 +190,7 @@ class Cluster:
     def _keep_one_directory(self, rules: Mapping[int, Rules], decide: Decisions) -> None:
         """Give one log directory to brokers that know none, or whose controller knows none (KRaft before 3.7)."""
         for broker, settings in self.settings.items():
-            own = table_of(rules[broker])
-            give_back([own])  # It only answers here.
+            own = Decisions(rules[broker])
             knows = decide.has_quorum.answer and decide.knows_directories.answer and own.knows_directories.answer
             if not knows:
                 self.settings[broker] = replace(settings, log_directories=1)
@@ -192,12 +201,15 @@ class Cluster:
         for table in tables:
             if table.rules is rules or table.rules == rules:
                 return table
-        tables.append(table_of(rules))
+        tables.append(Decisions(rules))
         return tables[-1]
 
     def boot(self) -> None:
         """Start everything, brokers one after the other."""
         self.network.join(self.control)
+        if self.quorum is not None:
+            self.links.controllers = self.controllers
+            self.quorum.boot(self.network)
         for partition in self.partitions:
             if not partition.idle:
                 partition.join()
@@ -225,9 +237,6 @@ class Cluster:
         self.topics.dispose()
         self.links.struck = None
         self.control.dispose()
-        tables = self.recorder.coverage.decisions
-        give_back(tables)
-        tables.clear()
         del self._supervisor, self.machines
         self.recorder.dispose()
         self.network.dispose()
@@ -238,6 +247,8 @@ class Cluster:
         for process in self._ended:
             process.dispose()
         self._ended.clear()
+        if self.quorum is not None:
+            self.quorum.controllers.dispose_ended()
 
     @property
     def size(self) -> int:
@@ -269,6 +280,8 @@ class Cluster:
         """Start a broker's process; False if it runs, or all its log directories have failed. One that is shutting down
         is restarted once it is down.
         """
+        if broker >= FIRST_CONTROLLER:
+            return self.quorum is not None and self.quorum.controllers.start(broker)
         if broker in self.running:
             if broker in self._stopping:
                 self._stopping[broker] = True
@@ -310,12 +323,19 @@ class Cluster:
 
     def kill(self, broker: int) -> bool:
         """End a process at once; its page cache survives. False if none runs."""
+        if broker >= FIRST_CONTROLLER:
+            return self.quorum is not None and self.quorum.controllers.kill(broker)
         return self.end(broker, steps.KILL)
 
     def pause(self, node: int, by: object = None) -> bool:
-        """Pause a broker's process (0: the control plane) until `resume` with the same `by`; False if none runs. Pauses
-        nest.
+        """Pause the process of a broker or controller (0: the control plane) until `resume` with the same `by`; False
+        if none runs. Pauses nest.
         """
+        if self.quorum is not None and (node == CONTROL or node >= FIRST_CONTROLLER):
+            if self.quorum.controllers.pause(node):
+                self._pauses.append((node, by))
+                return True
+            return False
         process = self._process(node)
         if process is None:
             return False
@@ -330,6 +350,8 @@ class Cluster:
         if found is None:
             return False
         self._pauses.remove(found)
+        if self.quorum is not None and (node == CONTROL or node >= FIRST_CONTROLLER):
+            return self.quorum.controllers.resume(node)
         process = self._process(node)
         if process is None or not process.frozen:
             return False

@@ -15,6 +15,7 @@ from sim.environment.elision import ElidingBroker, SessionKeeper
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.kernel.scheduler import Kernel
+from sim.kernel.streams import Stream
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, UNCLEAN
@@ -24,6 +25,10 @@ from sim.protocol.replica.partition import NO_LEADER
 
 CONTROL: Final = 0
 """Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
+FIRST_CONTROLLER: Final = 3_000
+"""Id of the first controller that is a process, as in Kafka's examples; the next ones follow."""
+CONTROLLERS: Final = (1, 3, 5)
+"""How many of them a quorum may have."""
 ELECTIONS: Final = {
     "longest-log-balanced": LONGEST_BALANCED,
     "longest-log-aggressive": LONGEST_AGGRESSIVE,
@@ -61,6 +66,8 @@ class ControlPlaneSetup:
         expiry_ranks: broker -> its rank among sessions that have expired when a KRaft controller checks them.
         decide: the controllers' rules.
         config: full configuration of the cluster.
+        stream: random numbers of controllers that are processes.
+        controllers: number of these; 0: the quorum is one node that loses nothing.
     """
 
     partitions: Sequence[PartitionSetup]
@@ -72,6 +79,8 @@ class ControlPlaneSetup:
     in_order: tuple[int, ...]
     min_isrs: dict[str, int]
     expiry_ranks: Mapping[int, int]
+    stream: Stream
+    controllers: int = 0
 
 
 class ControlPlane(SessionKeeper):

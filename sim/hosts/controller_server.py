@@ -144,6 +144,10 @@ class ControllerServer:
         """End elided exchanges: brokers will be told something."""
         self._plane.end_elision()
 
+    def fence(self, broker: int) -> None:
+        """See `sim.hosts.broker_heartbeat_tracker.Quorum.fence`."""
+        self.active.fence(broker)
+
     def append(self, records: Sequence[Record]) -> None:
         """See `QuorumControllerHost.append`. Kafka: QuorumController#appendWriteEvent."""
         plane, log = self._plane, self.log

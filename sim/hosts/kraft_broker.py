@@ -46,10 +46,18 @@ class KRaftBroker(Broker):
         super().__init__(startup)
         metadata = KRaftMetadataCache(self.network)
         self.image: MetadataImage = metadata.image
-        self.lifecycle = BrokerLifecycle(self)
+        self.lifecycle = self.new_lifecycle()
         self.kraft_replicas = KRaftReplicaManager(self, metadata, self.lifecycle, startup.min_isrs, startup.places)
-        self.publisher = BrokerMetadataPublisher(self, metadata, self.kraft_replicas, self.lifecycle, log)
+        self.publisher = self.new_publisher(metadata, log)
         self._compose(metadata, self.kraft_replicas)
+
+    def new_lifecycle(self) -> BrokerLifecycle:
+        """Its registration, heartbeats and shutdown."""
+        return BrokerLifecycle(self)
+
+    def new_publisher(self, metadata: KRaftMetadataCache, log: list[Record]) -> BrokerMetadataPublisher:
+        """What replays the metadata log."""
+        return BrokerMetadataPublisher(self, metadata, self.kraft_replicas, self.lifecycle, log)
 
     def receive_other(self, message: Event) -> None:
         if isinstance(message, BrokerHeartbeatResponse):

@@ -26,12 +26,15 @@ class Links:
         self._cuts: list[tuple[int, int, object]] = []
         self._worse: list[tuple[steps.StepKind, int, int, int, object]] = []
         self._intercepted: list[tuple[object, list[tuple[int, int]], Interception, str]] = []
+        self.controllers: tuple[int, ...] = ()
+        """The controllers, if they are nodes of their own; then 0 stands for all of them."""
         self.struck: Callable[[object], None] | None = None
         """Called with the `by` of an interception, for each message that it strikes."""
 
     def cut(self, source: int, target: int, by: object = None) -> None:
         """Cut the link from `source` to `target`."""
-        self._network.cut(source, target)
+        for one, other in self._links(source, target):
+            self._network.cut(one, other)
         self._cuts.append((source, target, by))
         self._recorder.record(steps.LinkChange(steps.CUT, source, target))
 
@@ -40,7 +43,8 @@ class Links:
         if (source, target, by) not in self._cuts:
             return False
         self._cuts.remove((source, target, by))
-        self._network.heal(source, target)
+        for one, other in self._links(source, target):
+            self._network.heal(one, other)
         self._recorder.record(steps.LinkChange(steps.HEAL, source, target))
         return True
 
@@ -63,7 +67,21 @@ class Links:
     def _change(self, step: steps.StepKind, source: int, target: int, by: int) -> None:
         network = self._network
         changes = {steps.SLOW: network.add_latency, steps.LOSSY: network.add_loss, steps.RESENT: network.add_duplicates}
-        changes[step](source, target, by)
+        for one, other in self._links(source, target):
+            changes[step](one, other, by)
+
+    def _links(self, source: int, target: int) -> list[tuple[int, int]]:
+        """The links for which a link stands: those of all controllers, if one of its ends is the control plane."""
+        controllers = self.controllers
+        if not controllers or (source and target):
+            return [(source, target)]
+        if source == target:
+            return []
+        return [
+            (source or controller, target or controller)
+            for controller in controllers
+            if controller not in (source, target)
+        ]
 
     def intercept(self, effect: Effect, name: str, ends: Sequence[tuple[int, int]], by: object = None) -> None:
         """Strike the next message of a type of `sim.hosts.interceptions.MESSAGES` on any of these directed links."""
@@ -76,9 +94,10 @@ class Links:
         self._add(held, name, ends, by)
 
     def _add(self, interception: Interception, name: str, ends: Sequence[tuple[int, int]], by: object) -> None:
-        for source, target in ends:
+        links = [link for source, target in ends for link in self._links(source, target)]
+        for source, target in links:
             self._network.intercept(source, target, interception)
-        self._intercepted.append((by, list(ends), interception, name))
+        self._intercepted.append((by, links, interception, name))
 
     def _noted(self, step: steps.StepKind, name: str, by: object) -> Callable[[int, int], None]:
         def note(source: int, target: int) -> None:

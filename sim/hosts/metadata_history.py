@@ -57,6 +57,10 @@ class MetadataHistory:
                 self._note_deleted(record)
         self._note_min_isr(records, active)
 
+    def restore(self, record: PartitionRegistration) -> None:
+        """Note an earlier state of a partition, because later ones were lost."""
+        self._note_partition(record)
+
     def _note_partition(self, record: PartitionRegistration) -> None:
         plane, name, recorder = self._plane, record.name, self._recorder.of(record.name)
         old = plane.state_of(name)

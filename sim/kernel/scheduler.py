@@ -345,12 +345,7 @@ class Kernel:
             refuse(at_us, self.now_us, gate, event)
         number = self.number
         self.number = number + 1
-        if COMPILED:
-            self.push((at_us << SHIFT) + number, gate, event)
-        else:  # `push` without the call.
-            number = -number - (at_us << SHIFT)
-            self.scheduled[number] = gate, event
-            insort(self.numbers, number)
+        self.push((at_us << SHIFT) + number, gate, event)
 
     def push(self, number: int, gate: Gate, event: Event) -> None:
         """Insert an entry with that number. `schedule` calls this; bulk schedulers may call it directly."""
@@ -396,12 +391,7 @@ class Kernel:
         number = self.number
         self.number = number + 1
         number += ((gate.source & _SOURCES) << _RANK) - _CALL_AFTER_FIRST
-        if COMPILED:
-            self.push((at_us << SHIFT) + number, gate, event)
-        else:  # `push` without the call.
-            number = -number - (at_us << SHIFT)
-            self.scheduled[number] = gate, event
-            insort(self.numbers, number)
+        self.push((at_us << SHIFT) + number, gate, event)
 
     def schedule_task(self, at_us: int, gate: Gate, event: Event) -> None:
         """Schedule a check of a periodic task whose needless checks are not scheduled: before all other events of the

@@ -49,6 +49,7 @@ LASTS = {
     **dict.fromkeys(
         ("directory-failure", "directory-replaced", "directory-removed", "directory-added"), DRAW.restart_us
     ),
+    "quorum-state-lost": DRAW.restart_us,
     "rack-cut": DRAW.cut_us,
     "topic-deletion": DRAW.cut_us,
     **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),

@@ -25,9 +25,14 @@ MODES: Final = ("kip320", "elr-4.3")
 """One under ZooKeeper, one of KRaft."""
 NEED_DIRECTORIES: Final = ("move-throttle", "directory-added", "directory-cordoned")
 """Kinds that are undone, and have an effect only on brokers with several log directories."""
+NEED_CONTROLLERS: Final = ("quorum-state-lost",)
+"""Kinds that have an effect only on controllers that are processes."""
 SAMPLES: Final[Mapping[str, Any]] = {
     "broker": 2,
     "brokers": [2, 1, 3],
+    "machine": 2,
+    "machines": [2, 1, 3],
+    "controller": 3_001,
     "endpoint": 2,
     "flag": True,
     "ms": 300,
@@ -91,16 +96,21 @@ def state(cluster: Cluster) -> dict[str, object]:
         else [],
         "cordoned": [broker for broker, found in cluster.machines.directories.items() if found.cordoned],
         "throttled": [broker for broker, found in cluster.machines.directories.items() if found.throttled],
+        "controllers": [] if cluster.quorum is None else sorted(cluster.quorum.controllers.running),
         "logs alike": len({str(storage.log.batches) for storage in cluster.machines.storages.values()}) == 1,
     }
 
 
-def world(mode: str, directories: int = 1) -> World:
-    """A cluster of two topics with some records; under KRaft it may have several log directories."""
+def world(mode: str, directories: int = 1, controllers: int = 0) -> World:
+    """A cluster of two topics with some records; under KRaft it may have several log directories, or controllers that
+    are processes.
+    """
     names = {"highwater": True, "orders": True, "audit": False}
     topics = [ClusterTopic(name, 1, 3, created=created, spared=name == "highwater") for name, created in names.items()]
     config = {"sim.log.dirs": directories if mode == MODES[1] else 1}
-    made = World(mode, config=config, further=[TopicPartition("orders-0", 3)], topics=topics)
+    controllers = controllers if mode == MODES[1] else 0
+    further = [TopicPartition("orders-0", 3)]
+    made = World(mode, config=config, further=further, topics=topics, controllers=controllers)
     made.run(8)
     made.ready()
     for _ in range(4):
@@ -115,7 +125,8 @@ def left_over(kind: FaultKind, mode: str) -> tuple[bool, dict[str, object]]:
         Whether it took effect, and what is not as it was.
     """
     directories = 2 if kind.name in NEED_DIRECTORIES else 1
-    struck, never = world(mode, directories), world(mode, directories)
+    controllers = 3 if kind.name in NEED_CONTROLLERS else 0
+    struck, never = (world(mode, directories, controllers) for _ in range(2))
     fault, cluster = sample(kind), struck.cluster
     names = {LEADER: cluster.control.state.leader, CONTROLLER: cluster.controller}
     targets = [names.get(target, target) for target in fault.targets]

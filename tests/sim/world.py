@@ -64,6 +64,7 @@ class World:
         further: Sequence[TopicPartition] = (),
         topics: Sequence[ClusterTopic] = (),
         places: Mapping[str, int] | None = None,
+        controllers: int = 0,
     ) -> None:
         resolved = resolve({"default.replication.factor": brokers}, config or {})
         factor = integer(resolved, "default.replication.factor")
@@ -82,6 +83,7 @@ class World:
             partitions=(TopicPartition(TOPIC, factor), *further),
             topics=topics,
             places=places,
+            controllers=controllers,
             kernel=kernel,
             streams=Streams(seed),
             recorder=recorder,

@@ -8,7 +8,7 @@ A *fact* is an event that checkers, metrics or readers need but that is not a st
 digest. A fact with a sentence is in traces.
 
 `base` has what all share, `listener` the listeners; the rest is by subject: `log`, `replication`, `control_plane`,
-`clients`, `processes`.
+`quorum`, `clients`, `processes`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sim.history.steps.control_plane import *
 from sim.history.steps.listener import *
 from sim.history.steps.log import *
 from sim.history.steps.processes import *
+from sim.history.steps.quorum import *
 from sim.history.steps.replication import *
 
 BY_NAME: Final[dict[str, StepKind]] = {kind.name: kind for kind in KINDS}

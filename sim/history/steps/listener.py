@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from sim.history.steps.base import METHODS, Step
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     )
     from sim.history.steps.log import Append, LogStart, Retention, Truncate
     from sim.history.steps.processes import Deleted, End, Flushed, LinkChange, Pause, Recovered, Start
+    from sim.history.steps.quorum import ControllerProcess, MetadataLost, RaftCommit, RaftLeader
     from sim.history.steps.replication import Follow, HighWatermark, Lead, Replicated, Settled
 
 
@@ -75,6 +75,18 @@ class Listener:
         self.on_step(step)
 
     def on_settled(self, step: Settled) -> None:
+        self.on_step(step)
+
+    def on_controller_process(self, step: ControllerProcess) -> None:
+        self.on_step(step)
+
+    def on_raft_leader(self, step: RaftLeader) -> None:
+        self.on_step(step)
+
+    def on_raft_commit(self, step: RaftCommit) -> None:
+        self.on_step(step)
+
+    def on_metadata_lost(self, step: MetadataLost) -> None:
         self.on_step(step)
 
     def on_elected(self, step: Elected) -> None:
@@ -181,24 +193,6 @@ class Listener:
 
 
 _HEARD: Final[dict[type, tuple[int, ...]]] = {}
-
-
-_PLACES: Final[dict[tuple[type, ...], list[tuple[int, list[int]]]]] = {}
-
-
-def places_by_method(listeners: Sequence[Listener]) -> list[tuple[int, list[int]]]:
-    """For each number of a method that one of the listeners overrides, the places of those that do; cached for their
-    classes, because the listeners of all runs and partitions are alike.
-    """
-    kinds = tuple([type(listener) for listener in listeners])
-    found = _PLACES.get(kinds)
-    if found is None:
-        places: dict[int, list[int]] = {}
-        for place, listener in enumerate(listeners):
-            for number in heard_by(listener):
-                places.setdefault(number, []).append(place)
-        found = _PLACES[kinds] = list(places.items())
-    return found
 
 
 def heard_by(listener: Listener) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """The metadata of a KRaft quorum: committed records, and the image that results from replaying them.
 
-Records are those of Kafka's metadata/src/main/resources/common/metadata. The quorum itself is not modelled: a record in
-the log is committed. Brokers replay the log in order, each with its own lag; their image is the result. A partition's
-record has its whole state, so of several changes that arrive together only the last matters.
+Records are those of Kafka's metadata/src/main/resources/common/metadata. Brokers replay the log in order, each with its
+own lag; their image is the result. A partition's record has its whole state, so of several changes that arrive together
+only the last matters.
 """
 
 from __future__ import annotations
@@ -267,7 +267,14 @@ class TopicRemoval:
     names: tuple[str, ...]
 
 
-Record = PartitionRegistration | BrokerRegistration | BrokerUnregistration | ConfigRecord | TopicRemoval
+@dataclass(frozen=True, slots=True)
+class NoOpRecord:
+    """A record without contents, which only has an offset; it also stands for a control record. Kafka: NoOpRecord."""
+
+
+NO_OP: Final = NoOpRecord()
+"""The record that keeps the log of a replicated quorum moving."""
+Record = PartitionRegistration | BrokerRegistration | BrokerUnregistration | ConfigRecord | TopicRemoval | NoOpRecord
 
 
 class MetadataImage:
@@ -306,7 +313,7 @@ class MetadataImage:
             for name in record.names:
                 del self.partitions[name]
                 self.cleared_elr.pop(name, None)
-        else:
+        elif isinstance(record, ConfigRecord):
             self.settings[record.key] = record.value
 
     def is_active(self, broker: int) -> bool:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.metadata import ConfigRecord, PartitionRegistration, Record, TopicRemoval, Value
+from sim.protocol.kraft.metadata import (
+    ConfigRecord,
+    NoOpRecord,
+    PartitionRegistration,
+    Record,
+    TopicRemoval,
+    Value,
+)
 
 
 class MetadataDelta:
@@ -34,7 +41,7 @@ class MetadataDelta:
                     self.deleted.append(name)
             elif isinstance(record, ConfigRecord):
                 self.configs[record.key] = record.value
-            else:
+            elif not isinstance(record, NoOpRecord):
                 self.registrations.append(record)
 
     def applies_configs_last(self, decide: Decisions, *, begins: bool) -> bool:

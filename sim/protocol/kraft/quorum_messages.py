@@ -251,3 +251,24 @@ class GetReplicaLogInfoResponse(Message):
 
     def about(self) -> int:
         return REPLY + REPLICA_LOG_INFO
+
+
+class NotControllerResponse(Message):
+    """Response of a controller that is not active to a request that only the active one answers (NOT_CONTROLLER).
+
+    Kafka: NodeToControllerRequestThread#handleResponse.
+    """
+
+    __slots__ = ("request",)
+
+    def __init__(
+        self,
+        request: BrokerHeartbeatRequest
+        | BrokerRegistrationRequest
+        | AlterPartitionRequest
+        | AssignReplicasToDirsRequest,
+    ) -> None:
+        self.request: Final = request
+
+    def about(self) -> int:
+        return REPLY + self.request.about()

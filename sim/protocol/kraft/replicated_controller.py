@@ -1,7 +1,7 @@
 """A controller of a quorum whose metadata log is replicated by Raft: tentative state, deferred answers, failover.
 
 The active controller replays its records when it appends them, before they are committed, and answers once they are. A
-standby replays what is committed. `sim.hosts` does not use it yet.
+standby replays what is committed. `sim.hosts.raft_controller` is its process.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from typing import Final
 from sim.config import Value
 from sim.native import mypyc_attr
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.metadata import MetadataImage, Record
+from sim.protocol.kraft.metadata import NO_OP, MetadataImage, Record
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.messages import NONE, NOT_CONTROLLER
 from sim.protocol.raft.batch_accumulator import NotLeaderError
 from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch
 from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch
 
-NO_OP: Final = "no-op"
-"""The record that keeps the log moving. Kafka: NoOpRecord."""
 NO_EPOCH: Final = -1
 
 Operation = Callable[[QuorumController], object]
@@ -123,6 +121,7 @@ class ReplicatedController:
         decide: its rules.
         config: static values of configuration keys and features.
         host: its process.
+        min_isrs: as for `QuorumController`.
 
     Attributes:
         image: all committed records; those of the active controller that are not yet committed, too.
@@ -134,11 +133,17 @@ class ReplicatedController:
     client: KafkaRaftClient
 
     def __init__(
-        self, node: int, decide: Decisions, config: Mapping[str, Value], host: ReplicatedControllerHost
+        self,
+        node: int,
+        decide: Decisions,
+        config: Mapping[str, Value],
+        host: ReplicatedControllerHost,
+        min_isrs: dict[str, int] | None = None,
     ) -> None:
         self.node: Final = node
         self._decide = decide
         self._config = config
+        self._min_isrs = min_isrs
         self._host = host
         self._deferred = DeferredEventQueue()
         self._now_us = 0
@@ -166,7 +171,7 @@ class ReplicatedController:
             if leader.leader == self.node:
                 self.claim_epoch = leader.epoch
             else:
-                self._renounce()
+                self.renounce()
         elif leader.leader == self.node:
             self._claim(leader.epoch)
 
@@ -174,11 +179,11 @@ class ReplicatedController:
         """Kafka: QuorumController#claim, OffsetControlManager#activate."""
         self.claim_epoch = epoch
         self.image.offset = self.client.log.end_offset
-        self.active = QuorumController(self.image, self._decide, self, self._config)
+        self.active = QuorumController(self.image, self._decide, self, self._config, self._min_isrs)
         self._host.claimed(epoch)
 
-    def _renounce(self) -> None:
-        """Resign, fail what waits, and forget what is not committed.
+    def renounce(self) -> None:
+        """Stop to be active: resign, fail what waits, and forget what is not committed.
 
         Kafka: QuorumController#renounce, OffsetControlManager#deactivate.
         """
@@ -208,7 +213,7 @@ class ReplicatedController:
             result = operation(active)
         except NotLeaderError:
             # Raft has another leader, or none: the controller learns it by this.
-            self._renounce()
+            self.renounce()
             answer(NOT_CONTROLLER, None)
             return
         offset = self.image.offset - 1 if self.image.offset > before else self._deferred.highest_pending_offset()
@@ -266,8 +271,7 @@ def _ignore(_: str, __: object) -> None:
 
 
 def _replay(image: MetadataImage, batch: RaftBatch) -> None:
-    """Replay a batch: control records and no-ops only have offsets."""
+    """Replay a batch: a control record only has an offset."""
     for record in batch.records:
-        if record != NO_OP:
-            image.replay(record)  # type: ignore[arg-type]
+        image.replay(record)  # type: ignore[arg-type]
     image.offset = batch.end_offset

@@ -54,8 +54,7 @@ class LeaderEpochFileCache:
     @property
     def entries(self) -> list[Entry]:
         """(epoch, start offset), ascending. Kafka: LeaderEpochFileCache#epochEntries (1.1-4.4)."""
-        starts = self.starts
-        return [(epoch, starts[place]) for place, epoch in enumerate(self.epochs)]
+        return list(zip(self.epochs, self.starts, strict=True))
 
     @property
     def latest(self) -> int | None:

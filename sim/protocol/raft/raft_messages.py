@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sim.kernel.message import ABOUT, KIND, REPLY, Message
+from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
 from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch
 
 VOTE: Final = 80 << KIND
 BEGIN_QUORUM_EPOCH: Final = 81 << KIND
 END_QUORUM_EPOCH: Final = 82 << KIND
-RAFT_FETCH: Final = 83 << KIND
+RAFT_FETCH: Final = ALIKE + (83 << KIND)
+RAFT_RECORDS: Final = 84 << KIND
 
 NO_ERROR: Final = "none"
 FENCED_LEADER_EPOCH: Final = "fenced leader epoch"
@@ -36,6 +37,7 @@ class RaftRequest(Message):
     """
 
     __slots__ = ("epoch", "source")
+    elision_safe = True
 
     def __init__(self, source: int, epoch: int) -> None:
         self.source: Final = source
@@ -54,6 +56,7 @@ class RaftResponse(Message):
     """
 
     __slots__ = ("epoch", "error", "leader", "request", "source")
+    elision_safe = True
 
     def __init__(self, request: RaftRequest, source: int, error: str, epoch: int, leader: int) -> None:
         self.request: Final = request
@@ -163,7 +166,7 @@ class RaftFetchRequest(RaftRequest):
         self.max_wait_us: Final = max_wait_us
 
     def about(self) -> int:
-        return RAFT_FETCH + (self.epoch << ABOUT) + self.fetch_offset
+        return RAFT_FETCH
 
 
 class RaftFetchResponse(RaftResponse):
@@ -192,3 +195,8 @@ class RaftFetchResponse(RaftResponse):
         self.batches: Final = batches
         self.high_watermark: Final = high_watermark
         self.diverging: Final = diverging
+
+    def about(self) -> int:
+        if not self.batches:
+            return REPLY + RAFT_FETCH
+        return REPLY + RAFT_RECORDS + (self.epoch << ABOUT) + self.batches[-1].end_offset

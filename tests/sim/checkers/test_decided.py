@@ -11,6 +11,8 @@ from sim.checkers.registry import CHECKERS
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.probes import CHECKS
 
+REPLICATED_ONLY = {"metadata-loss", "quorum-leaders"}
+"""They need controllers that are processes."""
 KRAFT_ONLY = {"metadata-mismatch", "recovery-quorum", "controller-crashes"}
 NOT_IN_CHAOS = {"duplicate", "sequence-gap", "deleted-records-back", "stale-setting"}
 
@@ -30,8 +32,8 @@ def test_every_checker_has_a_probe() -> None:
 @pytest.mark.parametrize(
     ("scenario", "mode", "never"),
     [
-        ("operations", "elr-4.3", {"sequence-gap", "controller-crashes", "deleted-records-back"}),
-        ("chaos", "hw", {*KRAFT_ONLY, *NOT_IN_CHAOS, "epoch-cache-mismatch"}),
+        ("operations", "elr-4.3", {*REPLICATED_ONLY, "sequence-gap", "controller-crashes", "deleted-records-back"}),
+        ("chaos", "hw", {*REPLICATED_ONLY, *KRAFT_ONLY, *NOT_IN_CHAOS, "epoch-cache-mismatch"}),
     ],
 )
 def test_checks_decide_where_they_can(scenario: str, mode: str, never: set[str]) -> None:

@@ -19,6 +19,8 @@ CODES = {
     "slow": 42, "lossy": 43, "resent": 44, "disk-replaced": 45, "corrupt-tail": 46, "unfenced": 47, "elr": 48,
     "message-lost": 49, "message-held": 50, "message-copied": 51,
     "directory-failed": 52, "directory-replaced": 53, "directory-offline": 54,
+    "controller-start": 55, "controller-end": 56, "controller-pause": 57, "controller-resume": 58, "raft-leader": 59,
+    "metadata-lost": 60,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = [

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.protocol.kraft.metadata import MetadataImage
-from sim.protocol.kraft.replicated_controller import NO_EPOCH, NO_OP, ReplicatedController, ReplicatedControllerHost
+from sim.protocol.kraft.metadata import NO_OP, MetadataImage
+from sim.protocol.kraft.replicated_controller import NO_EPOCH, ReplicatedController, ReplicatedControllerHost
 from sim.protocol.messages import NONE, NOT_CONTROLLER
 from sim.protocol.raft.epoch_states import ResignedState
 from tests.sim.protocol.raft.quorum import RELEASES, SECOND, Member, Quorum, ViolationError

@@ -1,0 +1,59 @@
+"""Metadata loss: what a controller or broker knows to be committed in a replicated quorum is never lost or changed.
+
+Verifies: all processes commit the same batch at each offset of the metadata log (RaftEventSimulationTest:
+ConsistentCommittedData); a process commits batches in order and none twice, so that neither its high watermark nor a
+broker's image goes back (MonotonicHighWatermark).
+
+A loss is outside the promise if a controller had lost its disk or its file quorum-state while fewer than a majority of
+the others had all committed metadata on disk.
+
+Does not verify: batches that no process gets to know as committed; that a request was answered before its records were
+committed.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sim.checkers.checker import ALWAYS, NOT_PROMISED, Checker, Finding
+from sim.history import steps
+from sim.history.history import History
+from sim.protocol.raft.raft_log import RaftBatch
+
+
+class MetadataLoss(Checker):
+    """Keeps the committed batches, and how far each process has come."""
+
+    FINDINGS: ClassVar = (Finding("metadata-loss", ALWAYS),)
+    of_cluster: ClassVar[bool] = True
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._batches: dict[int, RaftBatch] = {}
+        self._ends: dict[int, tuple[int, int]] = {}
+        """Node -> incarnation of its last process, and the offset up to which that knows batches to be committed."""
+        self._is_excused = False
+
+    def on_controller_process(self, step: steps.ControllerProcess) -> None:
+        self._is_excused |= step.excuses
+
+    def on_raft_commit(self, step: steps.RaftCommit) -> None:
+        incarnation, end = self._ends.get(step.node, (step.incarnation, 0))
+        if incarnation != step.incarnation:
+            end = 0
+        for batch in step.batches:
+            if batch.base_offset != end:
+                self._report(step, f"has batches up to offset {end}, and goes on with {batch.base_offset}")
+            end = batch.end_offset
+            known = self._batches.get(batch.base_offset)
+            if known is not batch:
+                if known is not None:
+                    self._report(step, f"knows another batch at offset {batch.base_offset} to be committed")
+                self._batches[batch.base_offset] = batch
+            elif batch.records:
+                self.decided = True
+        self._ends[step.node] = step.incarnation, end
+
+    def _report(self, step: steps.RaftCommit, what: str) -> None:
+        promised = NOT_PROMISED if self._is_excused else ""
+        self._violates("metadata-loss", step.at_us, f"node {step.node} {what}", promised=promised)

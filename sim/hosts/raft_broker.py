@@ -1,0 +1,246 @@
+"""A broker that observes a replicated quorum: it fetches the metadata log, and knows the leader.
+
+What the broker gets to know as committed at once is one delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sim.history import steps
+from sim.hosts.broker import Startup
+from sim.hosts.broker_lifecycle import BrokerLifecycle
+from sim.hosts.broker_metadata_publisher import BrokerMetadataPublisher
+from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.kraft_metadata_cache import KRaftMetadataCache
+from sim.hosts.node_to_controller_request_thread import NodeToControllerRequestThread
+from sim.hosts.raft_machine import RaftMachine
+from sim.hosts.raft_member import RaftMember, has_content
+from sim.kernel.message import Message
+from sim.kernel.scheduler import Event, IdleCall, noop
+from sim.protocol.kraft.metadata import NO_OP, NoOpRecord, Record
+from sim.protocol.kraft.quorum_messages import (
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationResponse,
+    NotControllerResponse,
+)
+from sim.protocol.raft.kafka_raft_client import LeaderAndEpoch, QuorumConfig
+from sim.protocol.raft.raft_log import RaftBatch
+from sim.protocol.raft.raft_messages import RaftRequest, RaftResponse
+
+
+class ObserverSetup:
+    """What a broker needs to observe a quorum.
+
+    Attributes:
+        machines: the machines of the controllers, by id.
+        logs: broker -> what its machine has of the metadata log.
+        raft: settings of the quorum.
+        key: of random numbers.
+        delays_us: broker -> by how much committed records reach it later.
+        committed: called with broker, incarnation and batches that it knows to be committed.
+    """
+
+    def __init__(
+        self,
+        machines: Mapping[int, RaftMachine],
+        raft: QuorumConfig,
+        key: int,
+        committed: Callable[[int, int, Sequence[RaftBatch]], None],
+    ) -> None:
+        self.machines = machines
+        self.logs: dict[int, RaftMachine] = {}
+        self.raft = raft
+        self.key = key
+        self.delays_us: dict[int, int] = {}
+        self.committed = committed
+
+    def lose_log(self, broker: int, *, replaced: bool) -> None:
+        """A broker's machine loses power, or its disk: brokers do not fsync the metadata log."""
+        machine = self.logs.get(broker)
+        if machine is not None:
+            if replaced:
+                machine.replace_disk()
+            else:
+                machine.lose_power()
+
+
+class RaftBrokerLifecycle(BrokerLifecycle):
+    """The lifecycle of such a broker, whose heartbeats are all simulated."""
+
+    __slots__ = ()
+
+    def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
+        broker, manager = self._broker, self.manager
+        request = BrokerHeartbeatRequest(
+            broker.node,
+            broker.broker_epoch,
+            broker.metadata_offset,
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+            offline_directories=manager.offline_directories,
+            cordoned=manager.reported_cordoned,
+        )
+        if not broker.zombie:
+            broker.to_control(request)
+        self._channel.await_response(request, broker.kernel.now_us)
+
+
+class MetadataLoader(BrokerMetadataPublisher):
+    """Replays what the broker's Raft client reports as committed. Kafka: MetadataLoader, BrokerMetadataPublisher."""
+
+    __slots__ = ("_noted", "_records")
+
+    def prepare(self, records: list[Record]) -> None:
+        """Set the list of records, control records among them, to which `commit` adds."""
+        self._records = records
+        self._noted = 0
+        """How many records the history has."""
+
+    def resumes(self) -> None:
+        """See `BrokerMetadataPublisher.resumes`: the Raft thread does what is needed."""
+
+    def fetch(self) -> None:
+        """See `BrokerMetadataPublisher.fetch`: the Raft thread does what is needed."""
+
+    def commit(self, batches: Sequence[RaftBatch], delay_us: int) -> None:
+        """Apply batches as one delta, or do so later. Kafka: MetadataLoader#handleCommit."""
+        broker, records = self._broker, self._records
+        for batch in batches:
+            for place in range(batch.size):
+                record = batch.records[place] if place < len(batch.records) else NO_OP
+                records.append(record)  # type: ignore[arg-type]
+        end = len(records)
+        if delay_us:
+            late = IdleCall(self._commit_late, end)
+            broker.kernel.schedule(broker.kernel.now_us + delay_us, broker.life, late)
+        else:
+            self._receive(end, changes=has_content(batches))
+
+    def _commit_late(self, end: int) -> None:
+        self._receive(end, changes=True)
+
+    def _receive(self, end: int, *, changes: bool) -> None:
+        if end > self.received:
+            self.received = end
+            if changes:
+                self._broker.end_elision()
+            self.publish()
+
+    def _replay(self) -> None:
+        image, end = self._metadata.image, self._published_end()
+        fresh = self._log[image.offset : end]
+        if self.published_us < self._broker.kernel.now_us and _are_empty(fresh):
+            image.offset = end
+        else:
+            super()._replay()
+
+    def _note_replayed(self, first: int, fresh: list[Record]) -> None:
+        """Trailing records without contents are noted with the next one that has some."""
+        end = first + len(fresh)
+        while end > self._noted and isinstance(self._log[end - 1], NoOpRecord):
+            end -= 1
+        recorder, broker = self._broker.recorder, self._broker.node
+        recorder.record(steps.Metadata(steps.REPLAYED_METADATA, broker, self._noted, self._log[self._noted : end]))
+        self._noted = end
+
+
+def _are_empty(records: Sequence[Record]) -> bool:
+    """Whether records have no contents."""
+    return all(isinstance(record, NoOpRecord) for record in records)
+
+
+class RaftBroker(KRaftBroker):
+    """See the module. Kafka: BrokerServer, SharedServer.
+
+    Attributes:
+        loader: its `publisher`.
+        member: its Raft thread.
+        requests: its requests to the active controller.
+    """
+
+    __deletable__ = ("loader", "member", "requests")
+    __slots__ = ("_observer", "loader", "member", "requests")
+
+    loader: MetadataLoader
+    member: RaftMember
+    requests: NodeToControllerRequestThread
+
+    def __init__(self, startup: Startup, observer: ObserverSetup) -> None:
+        records: list[Record] = []
+        super().__init__(startup, records)
+        self._observer = observer
+        self.loader.prepare(records)
+        machine = observer.logs.get(self.node)
+        if machine is None:
+            machine = observer.logs[self.node] = RaftMachine()
+        machine.start()
+        self.member = RaftMember(
+            self,
+            startup.kernel,
+            observer.machines,
+            machine,
+            startup.decide,
+            observer.raft,
+            observer.key,
+            self._on_commit,
+            self._on_leader_change,
+            noop,
+            self.halt,
+        )
+        self.requests = NodeToControllerRequestThread(self, startup.kernel, self.member)
+
+    def new_lifecycle(self) -> BrokerLifecycle:
+        return RaftBrokerLifecycle(self)
+
+    def new_publisher(self, metadata: KRaftMetadataCache, log: list[Record]) -> BrokerMetadataPublisher:
+        self.loader = MetadataLoader(self, metadata, self.kraft_replicas, self.lifecycle, log)
+        return self.loader
+
+    def start(self) -> None:
+        super().start()
+        self.member.drive()
+
+    def end(self) -> None:
+        super().end()
+        self.member.end()
+        self.requests.end()
+
+    def dispose(self) -> None:
+        super().dispose()
+        self.member.dispose()
+        del self.member, self.requests, self.loader
+
+    # The quorum.
+
+    def _on_commit(self, batches: Sequence[RaftBatch]) -> None:
+        observer = self._observer
+        observer.committed(self.node, self.incarnation, batches)
+        self.loader.commit(batches, observer.delays_us.get(self.node, 0))
+
+    def _on_leader_change(self, leader: LeaderAndEpoch) -> None:
+        """The next request that has no controller finds the leader."""
+
+    # Messages.
+
+    def receive_other(self, message: Event) -> None:
+        if isinstance(message, RaftRequest | RaftResponse):
+            self.member.receive(message)
+        elif isinstance(message, NotControllerResponse):
+            self.requests.refused(message.request)
+        else:
+            if isinstance(message, BrokerHeartbeatResponse | AlterPartitionResponse | BrokerRegistrationResponse):
+                self.requests.answered(message.request)
+            super().receive_other(message)
+
+    def to_control(self, message: Message) -> None:
+        self.requests.send(message)
+
+    def disconnected(self, peer: int) -> None:
+        if peer in self._observer.machines:
+            self.member.disconnected(peer)
+            self.requests.disconnected(peer)
+        else:
+            super().disconnected(peer)

@@ -1,0 +1,49 @@
+"""The machine of a member of the metadata quorum: what its disk has of the metadata log, and the file quorum-state."""
+
+from __future__ import annotations
+
+from sim.protocol.raft.election_state import ElectionState
+from sim.protocol.raft.raft_log import RaftLog
+
+
+class RaftMachine:
+    """See the module.
+
+    Attributes:
+        log: the log as the running process sees it, page cache included.
+        election: content of quorum-state, which is written with fsync; None without the file.
+        has_power: whether the machine answers a connection that no process accepts.
+        incarnation: number of processes that it has run.
+    """
+
+    __slots__ = ("election", "has_power", "incarnation", "log")
+
+    def __init__(self) -> None:
+        self.log = RaftLog()
+        self.election: ElectionState | None = None
+        self.has_power = True
+        self.incarnation = 0
+
+    def start(self) -> None:
+        """Start a process, which opens the log: what the page cache or the disk has is there."""
+        self.incarnation += 1
+        self.has_power = True
+        log = RaftLog(self.log.batches)
+        log.flushed_offset = self.log.flushed_offset
+        self.log = log
+
+    def lose_power(self) -> int:
+        """Lose the page cache. Returns the offset from which batches are gone, -1 if none is.
+
+        quorum-state is fsynced before its content takes effect. Kafka: FileQuorumStateStore#writeElectionState.
+        """
+        self.has_power = False
+        log = self.log
+        lost = log.flushed_offset if log.flushed_offset < log.end_offset else -1
+        self.log = RaftLog([batch for batch in log.batches if batch.end_offset <= log.flushed_offset])
+        return lost
+
+    def replace_disk(self) -> None:
+        """Replace the disk by an empty one, formatted with the same id (``kafka-storage.sh format``)."""
+        self.log = RaftLog()
+        self.election = None

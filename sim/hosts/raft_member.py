@@ -1,0 +1,308 @@
+"""The Raft thread of a process: a controller's, or that of a broker, which observes the quorum.
+
+It drives `KafkaRaftClient.poll` by timers and by messages, and does nothing else while it waits for an fsync.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from sim.environment.network import LATENCY_US, USUAL, Node
+from sim.hosts.raft_machine import RaftMachine
+from sim.kernel.mixing import BITS, mixed
+from sim.kernel.scheduler import Event, Gate, Kernel, noop
+from sim.protocol.decisions import Decisions
+from sim.protocol.kraft.metadata import NoOpRecord
+from sim.protocol.raft.election_state import ElectionState
+from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
+from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch
+from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
+from sim.protocol.raft.request_manager import NEVER
+
+FSYNC_US: Final = 1_000
+"""How long an fsync of the metadata log takes."""
+REFUSED_US: Final = 2 * LATENCY_US[USUAL]
+"""How long it takes until a connection is refused by a machine that runs no process."""
+_DRAWN_BITS: Final = 31
+
+
+class _Poll(Event):
+    """Timer of the thread."""
+
+    __slots__ = ("_at_us", "_member")
+    elision_safe = True
+
+    def __init__(self, member: RaftMember, at_us: int) -> None:
+        self._member = member
+        self._at_us = at_us
+
+    def happen(self, _: Gate) -> None:
+        self._member.time_is(self._at_us)
+
+
+class _Flushed(Event):
+    """The end of an fsync."""
+
+    __slots__ = ("_member",)
+    elision_safe = True
+
+    def __init__(self, member: RaftMember) -> None:
+        self._member = member
+
+    def happen(self, _: Gate) -> None:
+        self._member.flushed()
+
+
+class _Refused(Event):
+    """No process accepts the connection for a request."""
+
+    __slots__ = ("_member", "_node", "_request")
+    elision_safe = True
+
+    def __init__(self, member: RaftMember, node: int, request: RaftRequest) -> None:
+        self._member = member
+        self._node = node
+        self._request = request
+
+    def happen(self, _: Gate) -> None:
+        self._member.fail(self._node, self._request)
+
+
+class RaftMember(RaftHost):
+    """See the module. Kafka: KafkaRaftClientDriver, KafkaRaftManager.
+
+    Args:
+        owner: its process.
+        kernel: time.
+        machines: the machines of voters, by id.
+        machine: its own.
+        decide: its rules.
+        config: its settings.
+        key: of its random numbers.
+        committed: called with batches that are committed.
+        leader_changed: called with another leader or epoch.
+        led: called with the epoch when it becomes leader.
+        crashed: called with the reason when the process has to end.
+        early_us: how long ago the process started.
+        always_flushes: see `KafkaRaftClient`.
+
+    Attributes:
+        client: decides.
+    """
+
+    __deletable__ = ("client",)
+    __slots__ = (
+        "_appended",
+        "_armed_us",
+        "_committed",
+        "_crashed",
+        "_drawn",
+        "_ended",
+        "_flushing",
+        "_inbox",
+        "_is_busy",
+        "_kernel",
+        "_key",
+        "_leader_changed",
+        "_led",
+        "_led_epoch",
+        "_machine",
+        "_machines",
+        "_owner",
+        "client",
+    )
+
+    client: KafkaRaftClient
+
+    def __init__(
+        self,
+        owner: Node,
+        kernel: Kernel,
+        machines: Mapping[int, RaftMachine],
+        machine: RaftMachine,
+        decide: Decisions,
+        config: QuorumConfig,
+        key: int,
+        committed: Callable[[Sequence[RaftBatch]], None],
+        leader_changed: Callable[[LeaderAndEpoch], None],
+        led: Callable[[int], None],
+        crashed: Callable[[str], None],
+        *,
+        early_us: int = 0,
+        always_flushes: bool = False,
+    ) -> None:
+        self._owner = owner
+        self._kernel = kernel
+        self._machines = machines
+        self._machine = machine
+        self._committed = committed
+        self._leader_changed = leader_changed
+        self._led = led
+        self._led_epoch = -1
+        self._crashed = crashed
+        self._key = mixed(key, owner.node)
+        self._key = mixed(self._key, machine.incarnation)
+        self._drawn = 0
+        self._inbox: deque[RaftRequest | RaftResponse] = deque()
+        self._flushing = self._is_busy = self._appended = self._ended = False
+        self._armed_us = NEVER
+        self.client = KafkaRaftClient(
+            owner.node,
+            tuple(machines),
+            machine.log,
+            machine.election,
+            decide,
+            config,
+            self,
+            kernel.now_us - early_us,
+            always_flushes=always_flushes,
+        )
+
+    def end(self) -> None:
+        """End with the process."""
+        self._ended = True
+        self._inbox.clear()
+        self._committed = self._leader_changed = self._led = self._crashed = noop
+
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        self.end()
+        del self.client
+
+    # The thread.
+
+    def receive(self, message: RaftRequest | RaftResponse) -> None:
+        """Handle a message, after the fsync that the thread waits for."""
+        if self._flushing:
+            self._inbox.append(message)
+        else:
+            self._handle(message)
+
+    def _handle(self, message: RaftRequest | RaftResponse) -> None:
+        self._is_busy = True
+        try:
+            self.client.handle(message, self._kernel.now_us)
+        except IllegalRaftStateError as error:
+            self._crash(str(error))
+            return
+        finally:
+            self._is_busy = False
+        self.drive()
+
+    def drive(self) -> None:
+        """Poll, and set the timer."""
+        if self._is_busy:
+            self._appended = True
+            return
+        if self._flushing or self._ended:
+            return
+        now_us = self._kernel.now_us
+        self._is_busy = self._appended = True
+        at_us = NEVER
+        try:
+            while self._appended and not self._flushing and not self._ended:
+                self._appended = False
+                self._note_leadership()
+                at_us = self.client.poll(now_us)
+                self._note_leadership()
+        except IllegalRaftStateError as error:
+            self._crash(str(error))
+            return
+        finally:
+            self._is_busy = False
+        if not self._flushing and not self._ended and at_us < self._armed_us:
+            self._armed_us = at_us
+            self._kernel.schedule(at_us, self._owner.life, _Poll(self, at_us))
+
+    def _note_leadership(self) -> None:
+        """Report a new epoch in which it leads."""
+        client = self.client
+        if client.is_leader and client.quorum.epoch != self._led_epoch:
+            self._led_epoch = client.quorum.epoch
+            self._led(self._led_epoch)
+
+    def _crash(self, reason: str) -> None:
+        """The exception ends the process (KAFKA-14644). Kafka: ProcessTerminatingFaultHandler."""
+        if not self._ended:
+            self._crashed(reason)
+
+    def time_is(self, at_us: int) -> None:
+        """The timer for that time expires, unless an earlier one replaced it."""
+        if at_us == self._armed_us and not self._ended:
+            self._armed_us = NEVER
+            self.drive()
+
+    def flushed(self) -> None:
+        """The fsync has ended: handle what has arrived meanwhile."""
+        if self._ended:
+            return
+        self._machine.log.flush()
+        self._flushing = False
+        inbox = self._inbox
+        while inbox and not self._flushing and not self._ended:
+            self._handle(inbox.popleft())
+        self.drive()
+
+    def fail(self, node: int, request: RaftRequest) -> None:
+        """A request fails, since its connection was refused or broke."""
+        if not self._ended:
+            self.client.request_failed(node, request, self._kernel.now_us)
+            self.drive()
+
+    def disconnected(self, node: int) -> None:
+        """The connection to a node broke."""
+        request = self.client.requests.in_flight.get(node)
+        if request is not None:
+            self.fail(node, request)
+
+    @property
+    def leader(self) -> int:
+        """The leader as it knows it, or `NO_NODE`."""
+        return self.client.quorum.leader
+
+    # What the client asks of its process.
+
+    def send(self, node: int, message: RaftRequest | RaftResponse) -> None:
+        owner = self._owner
+        channel = owner.out.get(node) or owner.reach(node)
+        if channel is None:
+            machine = self._machines.get(node)
+            if isinstance(message, RaftRequest) and machine is not None and machine.has_power:
+                at_us = self._kernel.now_us + REFUSED_US
+                self._kernel.schedule(at_us, owner.life, _Refused(self, node, message))
+        elif isinstance(message, RaftFetchRequest) or (
+            isinstance(message, RaftFetchResponse) and not has_content(message.batches)
+        ):
+            channel.send_usually(message)
+        else:
+            channel.send(message)
+
+    def random_below(self, bound: int) -> int:
+        self._drawn += 1
+        return (mixed(self._key, self._drawn) >> (BITS - _DRAWN_BITS)) * bound >> _DRAWN_BITS
+
+    def store(self, election: ElectionState) -> None:
+        self._machine.election = election
+
+    def flush(self) -> None:
+        log = self._machine.log
+        if log.flushed_offset < log.end_offset and not self._flushing:
+            self._flushing = True
+            self._kernel.schedule(self._kernel.now_us + FSYNC_US, self._owner.life, _Flushed(self))
+
+    def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
+        self._committed(batches)
+
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        self._leader_changed(leader)
+
+
+def has_content(batches: Sequence[RaftBatch]) -> bool:
+    """Whether batches have a record that changes metadata."""
+    for batch in batches:
+        for record in batch.records:
+            if not isinstance(record, NoOpRecord):
+                return True
+    return False

@@ -1,1 +1,0 @@
-"""The playground: Highwater in a browser (`.ci/playground`)."""
