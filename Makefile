@@ -1,4 +1,4 @@
-# What a contributor needs, from a fresh clone: Python 3.11 to 3.13 and make.
+# What a contributor needs, from a fresh clone: Python 3.11 to 3.14 and make.
 
 # Where Python keeps no bytecode (images of it often say so), each process that a test starts compiles all that it imports:
 # as much again as the tests themselves.
@@ -12,7 +12,7 @@ DEMO ?= store/demo
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser test-spark pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
+.PHONY: venv demo docs playground test-playground test tests lint wheel fast plain test-browser test-spark pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -53,14 +53,24 @@ lint: venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/*.py notebooks/proposals/*.py
-	$(BIN)/python .ci/translate.py
+	$(BIN)/mypy .ci/*.py .ci/playground/session.py notebooks/proposals/*.py
 	$(BIN)/python .ci/docs.py
+	$(if $(WORLD),$(BIN)/python .ci/translate.py)
 
 # The documentation as a site in build/site, with the pages that are made from the code; a broken link is an error. The reviews
 # of proposals take some minutes, once for each state of the code.
 docs: venv
 	$(BIN)/python .ci/docs.py --reviews
+
+# Highwater in a browser: static files in build/playground (18 MB), and in the site, whose commands become links to it. Takes npm;
+# fetches 10 MB, once.
+playground: venv
+	$(BIN)/python .ci/playground/build.py
+	$(BIN)/python .ci/docs.py
+
+# The playground in node, with digests, and in Chromium: half a minute. Says what cannot be tested here.
+test-playground: venv
+	$(BIN)/pytest -n 0 -rs tests/playground
 
 # A file's tests stay in one process: those of Spark share a session. Types are checked beside them. WORLD=1 also runs what
 # guards the world and not the change: whole searches, many seeds, kills.
@@ -70,7 +80,7 @@ test: venv
 tests: venv
 	$(BIN)/pytest -n 2 --dist loadfile $(if $(WORLD),,-m "not world")
 
-# A plain wheel, and a compiled one for each of Python 3.11, 3.12 and 3.13 that is here, in dist. Compiling takes a C
+# A plain wheel, and a compiled one for each of Python 3.11 to 3.14 that is here, in dist. Compiling takes a C
 # compiler and three or four minutes for each.
 wheel: venv
 	$(BIN)/python .ci/wheels.py
@@ -244,4 +254,4 @@ confirm: venv
 # What make, its tools and a build have made here, and nothing else: `dist` and `store` may hold what was put there.
 clean:
 	test ! -e .venv/others.txt || rm -rf .venv
-	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/docs build/reviews build/site build/wheel build/python3.1[123]
+	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/docs build/packages build/playground build/reviews build/site build/wheel build/python3.1[1234]

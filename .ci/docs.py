@@ -5,6 +5,9 @@ are made from the code: commands, settings, columns, keys of scenario files, nam
 figures of the zoo and of confirmed runs, tickets. A page of the tree names one of these as `build/site/PAGE.html`,
 which becomes a link here. ``--reviews`` also reviews the proposals, in some minutes, unless build/reviews has the
 reviews of this code. Nothing is fetched.
+
+If `make playground` has built the playground of this tree, it becomes a part of the site, and commands that it can
+carry out become links. Otherwise no page has such a link: so none is broken, and none runs other code.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import plugin_reference
+from playground import build, links
 
 from faults.kind import REPLICAS
 from faults.kinds.registry import KINDS
@@ -30,6 +34,7 @@ from highwater.lab.tickets.findings_page import findings_of, findings_page
 from highwater.lab.tickets.ticket import findings, handwritten, ticket
 from highwater.lab.zoo import targets
 from scenarios.format.catalogue import load
+from scenarios.format.catalogue import names as scenario_names
 from scenarios.format.reference import reference
 from scenarios.single.rows import COLUMNS
 from scenarios.version import code_version
@@ -109,10 +114,26 @@ def linked(page: str, text: str) -> str:
     return BUILT.sub(link, text)
 
 
-def _findings_of(page: str) -> str:
-    """What the page of a mode has on the site besides its text."""
+def _of_mode(page: str) -> str:
+    """What the page of a mode has on the site besides its text: scenarios and findings."""
     mode = re.fullmatch(r"scenarios/modes/(.+)\.md", page)
-    return "" if mode is None else findings_of(mode[1])
+    return "" if mode is None else _scenarios_of(mode[1]) + findings_of(mode[1])
+
+
+def _scenarios_of(mode: str) -> str:
+    """The scenarios that fail in a mode, without findings, and those that fail in the mode before it only."""
+    failing, repaired = [], []
+    for name in scenario_names():
+        scenario = load(name)
+        verdicts = {tried: expected.verdict for tried, expected in scenario.expect.items()}
+        before = dict(zip(list(verdicts)[1:], verdicts, strict=False)).get(mode, "")
+        if verdicts.get(mode) == "violates" and scenario.finding is None:
+            failing.append((f"`{name}`", scenario.title, f"`highwater explain {name} --mode {mode}`"))
+        elif verdicts.get(mode) == "clean" and verdicts.get(before) == "violates":
+            repaired.append((f"`{name}`", scenario.title, f"`highwater show {name} --mode {before} --against {mode}`"))
+    parts = [("What this mode repairs", repaired), ("What still fails", failing)]
+    head = ("scenario", "what happens", "command")
+    return "".join(f"\n## {title}\n\n{_table(head, rows)}" for title, rows in parts if rows)
 
 
 def files(page: str, text: str) -> Iterator[str]:
@@ -310,6 +331,16 @@ def review() -> None:
             subprocess.run(words, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
 
 
+def _add_playground(folder: Path) -> None:
+    """Put the playground into the site, with a link back."""
+    shutil.copytree(build.OUTPUT, folder, copy_function=os.link)
+    index = folder / "index.html"
+    text = index.read_text(encoding="utf-8")
+    index.unlink()  # It is the same file as the original.
+    back = '<p><a href="../index.html">Documentation</a></p>'
+    index.write_text(text.replace("<!-- site -->", back), encoding="utf-8")
+
+
 def main() -> None:
     """Build.
 
@@ -322,14 +353,23 @@ def main() -> None:
     source = BUILD / "pages"
     tree, derived = pages(), built()
     check_tree(tree, derived, set(handwritten()))
-    made = {page: linked(page, text) + _findings_of(page) for page, text in tree.items()} | derived
+    made = {page: linked(page, text) + _of_mode(page) for page, text in tree.items()} | derived
+    has_playground = build.is_current()
+    if has_playground:
+        _add_playground(source / build.OUTPUT.name)
+        made = {page: links.with_links(page, text) if page.endswith(".md") else text for page, text in made.items()}
+    elif build.OUTPUT.exists():
+        sys.stdout.write("build/playground is of another state of the tree: the site is without it (make playground)\n")
     for name, text in made.items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text, encoding="utf-8")
     for file in {file for name, text in made.items() for file in files(name, text)} - made.keys():
         (source / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, source / file)
-    shutil.copyfile(CONFIG, BUILD / CONFIG.name)
+    config = CONFIG.read_text(encoding="utf-8")
+    if has_playground:
+        config = config.replace("nav = [\n", f'nav = [\n  {{ "Playground" = "{links.ADDRESS}" }},\n', 1)
+    (BUILD / CONFIG.name).write_text(config, encoding="utf-8")
     program = Path(sys.executable).with_name("zensical")
     words = [str(program), "build", "--strict", "--clean", "--config-file", str(BUILD / CONFIG.name)]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})

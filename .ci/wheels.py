@@ -16,7 +16,7 @@ from scenarios.sweep.archive import closure, requirements
 
 ROOT: Final = Path(__file__).parent.parent
 LOCK: Final = ROOT / ".ci" / "constraints.txt"
-MINORS: Final = ("3.11", "3.12", "3.13")
+MINORS: Final = ("3.11", "3.12", "3.13", "3.14")
 VERSION: Final = metadata.version("highwater")
 TOOLS: Final = ("hatchling", "mypy", "setuptools")
 

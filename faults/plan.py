@@ -138,9 +138,18 @@ class Fault:
         """A copy that waits for a step. (`dataclasses.replace` costs four times as much.)"""
         return self._copy(self.targets, trigger)
 
-    def with_targets(self, targets: tuple[int, ...]) -> Fault:
-        """A copy with other targets."""
-        return self._copy(targets, self.trigger)
+    def with_targets(self, targets: tuple[int, ...], delays_us: tuple[int, ...] | None = None) -> Fault:
+        """A copy with other targets, and perhaps other delays."""
+        found = self._copy(targets, self.trigger)
+        if delays_us is not None:
+            found.delays_us = delays_us
+        return found
+
+    def at(self, at_us: int) -> Fault:
+        """A copy at another time."""
+        found = self._copy(self.targets, self.trigger)
+        found.at_us = at_us
+        return found
 
     def within(self, directory: int) -> Fault:
         """A copy that strikes one log directory, or all of them."""

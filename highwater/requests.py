@@ -499,6 +499,8 @@ class RowsRequest(SeedsRequest):
         Raises:
             InputError: the request is not valid.
         """
+        if self.tasks is not None and self.tasks < 1:
+            raise InputError(f"tasks = {self.tasks} is not valid: at least 1 is needed")
         return self._sweep(self.scenarios, self.modes, self.seeds)
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from highwater.option import as_function_of
 from highwater.requests import RowsRequest, StreamRequest
-from sim.errors import InputError
+from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-
-TASKS: Final = 64
-"""Tasks, unless a number is given or there are fewer seeds."""
-TASK_SEEDS_MAX: Final = 1_000
-"""Most seeds of a task, unless the number of tasks is given: a failed task repeats them."""
 
 
 def session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -31,7 +26,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None) ->
     """
     from scenarios.sweep import spark
 
-    return spark.active_session() or spark.new_session(master, conf or {})
+    return spark.active_session() or spark.new_session(master, {spark.PUSHDOWN: "true", **(conf or {})})
 
 
 @as_function_of(RowsRequest)
@@ -45,15 +40,36 @@ def runs(spark: SparkSession, asked: RowsRequest) -> DataFrame:
     Raises:
         UserError: what the command line would refuse.
     """
-    from scenarios.sweep.extent import split, units
-    from scenarios.sweep.spark import data_frame
+    from scenarios.sweep.extent import split
+    from scenarios.sweep.spark import data_frame, task_count
 
-    if asked.tasks is not None and asked.tasks < 1:
-        raise InputError(f"tasks = {asked.tasks} is not valid: at least 1 is needed")
     sweep = asked.sweep()
     pieces = sweep.extent().pieces()
-    count = asked.tasks or max(TASKS, -(-units(pieces) // TASK_SEEDS_MAX))
-    return data_frame(spark, sweep.to_text(), split(pieces, count))
+    return data_frame(spark, sweep.to_text(), split(pieces, task_count(pieces, asked.tasks)))
+
+
+def register(spark: SparkSession) -> None:
+    """Let the session read ``spark.read.format("highwater")``, also in SQL: the rows of `runs`, by options.
+
+    The options are the parameters of `runs`: names with commas between, numbers, ``true`` and ``false``, settings and
+    rules as JSON objects; `plugin` names plug-ins. Where the session pushes filters down
+    (``spark.sql.python.filterPushdown.enabled``, which `session` sets; Spark 4.1 and later), only the seeds, modes and
+    scenarios run that a query asks for.
+
+    Raises:
+        UnavailableError: pyspark is older than 4.0.
+    """
+    import pyspark
+
+    from scenarios.sweep.spark import takes_sources
+
+    if not takes_sources():
+        raise UnavailableError(
+            f"pyspark {pyspark.__version__} has no data sources in Python, 4.0 has: take highwater.spark.runs"
+        )
+    from highwater.spark_source import NarrowedSource, RunsSource, pushes_down
+
+    spark.dataSource.register(NarrowedSource if pushes_down(spark) else RunsSource)
 
 
 @as_function_of(StreamRequest)

@@ -68,10 +68,7 @@ class _Guard:
 
 def guard() -> None:
     """If the address space is limited, check each library of `NEEDS_MB` before it is loaded, and let them take less."""
-    import resource
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY and not any(isinstance(finder, _Guard) for finder in sys.meta_path):
+    if _limit() is not None and not any(isinstance(finder, _Guard) for finder in sys.meta_path):
         for name, value in _FRUGAL.items():
             os.environ.setdefault(name, value)
         sys.meta_path.insert(0, _Guard())
@@ -86,10 +83,18 @@ def _require(name: str, need_mb: int) -> None:
 
 def _left() -> int | None:
     """Bytes of the address space that the process may still take; None if it is not limited."""
-    import resource
+    limit = _limit()
+    return None if limit is None else limit - used()
 
+
+def _limit() -> int | None:
+    """Bytes that the address space may have (``ulimit -v``); None without a limit, as always in WebAssembly."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit - used()
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def used() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from typing import Final
@@ -19,6 +20,13 @@ REQUIRED: Final = {
     "simpy": "simpy",
 }
 """Package that every installation has -> its module."""
+IN_BROWSER: Final = ("click", "pydantic", "rich", "simpy")
+"""Those of them that the playground has, which is Python compiled to WebAssembly (`highwater.cli.in_browser`)."""
+
+
+def is_browser() -> bool:
+    """Whether this Python runs in WebAssembly, where there are no processes, threads or limits."""
+    return sys.platform == "emscripten"
 
 
 def check_required() -> None:
@@ -27,7 +35,8 @@ def check_required() -> None:
     Raises:
         UnavailableError: names the missing packages.
     """
-    if missing := [package for package, module in REQUIRED.items() if not _is_there(module)]:
+    needed = IN_BROWSER if is_browser() else REQUIRED
+    if missing := [package for package in needed if not _is_there(REQUIRED[package])]:
         raise UnavailableError(
             f"not installed: {', '.join(missing)}; 'pip install .' in Highwater's folder installs it"
         )

@@ -194,6 +194,7 @@ def _keys_of_clients_and_the_testbed() -> dict[str, Key]:
 
 KEYS: Final[dict[str, Key]] = {**_keys_of_topics_and_brokers(), **_keys_of_clients_and_the_testbed()}
 """Name -> key, in the order in which they are listed."""
+_DEFAULTS: Final[dict[str, Value]] = {key: spec.default for key, spec in KEYS.items()}
 
 
 FOLLOWING: Final[dict[str, tuple[str, Callable[[Any, Any], Value]]]] = {
@@ -323,11 +324,14 @@ def resolve(*layers: Mapping[str, Value]) -> dict[str, Value]:
 
     The default of a key that no layer sets may depend on another key (`FOLLOWING`).
     """
-    merged: dict[str, Value] = {key: spec.default for key, spec in KEYS.items()}
+    merged = _DEFAULTS.copy()
     for layer in layers:
         merged.update(layer)
     for key, (other, follow) in FOLLOWING.items():
-        if not any(key in layer for layer in layers):
+        for layer in layers:
+            if key in layer:
+                break
+        else:
             merged[key] = follow(merged[key], merged[other])
     return merged
 

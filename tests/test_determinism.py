@@ -183,17 +183,16 @@ class Meddling(Kernel):
     ],
 )
 def test_the_digest_notices_a_delivery_that_came_later_or_not_at_all(power: Scenario, matters: Any, deed: str) -> None:
-    for seed in (1, 2):
-        untouched = Meddling(matters)
-        digest = run(power, "kip101", seed, kernel=untouched).row["digest"]
-        assert digest == run_row(power, "kip101", seed)["digest"]
-        assert untouched.count > 15
-        for number in range(1, untouched.count + 1):
-            meddling = Meddling(matters, number, deed)
-            row = run(power, "kip101", seed, kernel=meddling).row
-            assert meddling.count >= number
-            assert not row["error"]
-            assert row["digest"] != digest, (seed, number)
+    untouched = Meddling(matters)
+    digest = run(power, "kip101", 1, kernel=untouched).row["digest"]
+    assert digest == run_row(power, "kip101", 1)["digest"]
+    assert untouched.count > 15
+    for number in range(1, untouched.count + 1):
+        meddling = Meddling(matters, number, deed)
+        row = run(power, "kip101", 1, kernel=meddling).row
+        assert meddling.count >= number
+        assert not row["error"]
+        assert row["digest"] != digest, number
 
 
 class Tying(Meddling):

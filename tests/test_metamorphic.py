@@ -81,7 +81,7 @@ def test_all_modes_show_the_same_without_faults(name: str, *, fixed: bool) -> No
     """
     scenario = without_faults(scenario_of(name, all_kinds=False, latency="fixed") if fixed else load(name))
     orders = [("ack", "read")] if fixed else [("ack",), ("read",)]
-    for seed in range(2):
+    for seed in range(1 if fixed else 2):
         results = [run(scenario, mode, seed, trace=True) for mode in MODES]
         first = results[0]
         assert first.row["batches_acked"] >= 20

@@ -38,9 +38,15 @@ def test_the_wheel_holds_the_packages_and_the_licence_only(wheel: zipfile.ZipFil
         "scenarios",
         "reports",
         "highwater",
+        "pyspark_highwater",
     }
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
     assert not [name for name in wheel.namelist() if name.endswith((".so", "build.json"))]
+
+
+def test_the_wheel_brings_the_source_that_spark_looks_for(wheel: zipfile.ZipFile) -> None:
+    text = wheel.read("pyspark_highwater/__init__.py")
+    assert text == (ROOT / "highwater" / "found_by_spark.py").read_bytes()
 
 
 def test_the_wheel_has_pages_of_the_tree_only(wheel: zipfile.ZipFile) -> None:

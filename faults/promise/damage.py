@@ -136,6 +136,11 @@ class _IsrLeos:
         return self._moments[node - size]
 
 
+def _are_fewer(ends: list[IncarnationEnd], brokers: int) -> bool:
+    """Whether these are ends of fewer brokers."""
+    return len(ends) < brokers or len({end.broker for end in ends}) < brokers
+
+
 class Damage:
     """Judges the committed records of one run."""
 
@@ -157,42 +162,50 @@ class Damage:
         """Ids of the committed records with too many replicas damaged at one instant, by lossy or by unclean ends."""
         commitments = self._commitments
         ends = [end for end in self._ends if (end.lost if lossy else end.unclean)]
-        smallest = min((size for _, size in commitments.min_isrs), default=1)
-        if len({end.broker for end in ends}) < min([smallest, *commitments.min_isr.values()]):
+        if not ends:
             return frozenset()
+        smallest = min([size for _, size in commitments.min_isrs], default=1)
+        fewest = min([smallest, *commitments.min_isr.values()])
+        excused: set[int] = set()
+        if _are_fewer(ends, fewest):
+            return frozenset()
+        for batch in self._history.commits.batches:
+            own = [end for end in ends if batch.first_id in end.lost] if lossy else ends
+            if not _are_fewer(own, fewest) and self._is_excused(batch, own, fewest):
+                excused.update(batch.ids())
+        return frozenset(excused)
+
+    def _is_excused(self, batch: Batch, ends: list[IncarnationEnd], fewest: int) -> bool:
+        commitments, first = self._commitments, batch.first_id
+        committed_us = commitments.copies[batch]
+        if ends[0].at_us < committed_us:
+            isr = (*self._isr_at(committed_us), *commitments.isr.get(batch, ()))
+            ends = [end for end in ends if end.at_us >= committed_us or end.broker in isr]
+            if _are_fewer(ends, fewest):
+                return False
         if self._logs is None:
             self._logs = _Logs()
             self._history.retell([self._logs])
         logs = self._logs
-        return frozenset(
-            record
-            for batch in self._history.commits.batches
-            if self._is_excused(batch, logs, [end for end in ends if not lossy or batch.first_id in end.lost])
-            for record in batch.ids()
-        )
-
-    def _is_excused(self, batch: Batch, logs: _Logs, ends: list[IncarnationEnd]) -> bool:
-        commitments, first = self._commitments, batch.first_id
-        committed_us = commitments.copies[batch]
         is_gone = first in self._lost and not logs.holds_offline(first)
         gone_us = max(logs.gone_us.get(first, 0), logs.dropped_us) if is_gone else FOREVER_US
-        isr = (*self._isr_at(committed_us), *commitments.isr.get(batch, ()))
         made_us = logs.made_us.get(batch, 0)
+        ends = [end for end in ends if made_us <= end.at_us <= gone_us]
+        if _are_fewer(ends, fewest):
+            return False
         spans = []
         for end in ends:
-            if end.at_us < made_us or (end.at_us < committed_us and end.broker not in isr):
-                continue
             back_us = self._back_us(end, logs, batch.last_offset)
-            if back_us > committed_us and end.at_us <= gone_us:
+            if back_us > committed_us:
                 spans.append((max(end.at_us, committed_us), back_us, end.broker))
         if not spans:
             return False
         all_changes = (*commitments.min_isrs, *logs.assignments)
         changes = [since for since, _ in all_changes if committed_us < since <= gone_us]
-        return any(
-            self._count_damaged(spans, logs, now_us) >= self._smallest_min_isr(batch, committed_us, now_us)
-            for now_us in (*(begin for begin, _, _ in spans), *changes)
-        )
+        for now_us in (*[begin for begin, _, _ in spans], *changes):
+            if self._count_damaged(spans, logs, now_us) >= self._smallest_min_isr(batch, committed_us, now_us):
+                return True
+        return False
 
     def _count_damaged(self, spans: list[tuple[int, int, int]], logs: _Logs, now_us: int) -> int:
         replicas = next((held for since, held in reversed(logs.assignments) if since <= now_us), None)

@@ -75,6 +75,7 @@ class Premises(steps.Listener):
         metadata_lost: whether committed metadata was lost after an end of a controller that excuses it.
         unclean: whether an end left no clean-shutdown marker with its broker epoch, or a broker was
             unregistered while it was down.
+        ended_us: time of the last end of a process; -1: none.
     """
 
     def __init__(self) -> None:
@@ -83,6 +84,7 @@ class Premises(steps.Listener):
         self.elr_was_off = False
         self.lossy = False
         self.unclean = False
+        self.ended_us = -1
         self.metadata_lost = False
         self._may_lose_metadata = False
         self._isr: tuple[int, ...] = ()
@@ -111,6 +113,7 @@ class Premises(steps.Listener):
         self.metadata_lost |= self._may_lose_metadata
 
     def on_end(self, step: steps.End) -> None:
+        self.ended_us = step.at_us
         if step.lost:
             self.lossy = True
         if step.unclean:
@@ -121,22 +124,17 @@ FEW_BATCHES: Final = 4
 """An idle partition has no more batches, because clients write to it only after all faults are undone."""
 
 
-def _ended_before_records(history: History) -> bool:
+def _ended_before_records(history: History, premises: Premises) -> bool:
     """Whether the first record was appended after the last end of a process, as in an idle partition: then no end
     excuses a loss.
     """
     batches = history.commits.batches
-    if len(batches) > FEW_BATCHES:
+    if len(batches) > FEW_BATCHES or premises.lossy:
         return False
-    ended_us, appended_us = -1, FOREVER_US
     for step in history.steps:
-        if isinstance(step, steps.Append):
-            appended_us = min(appended_us, step.at_us)
-        elif isinstance(step, steps.End):
-            ended_us = step.at_us
-            if step.lost:
-                return False
-    return ended_us < appended_us and (appended_us < FOREVER_US or not batches)
+        if step.kind is steps.APPEND:
+            return premises.ended_us < step.at_us
+    return not batches
 
 
 class Promise:
@@ -155,7 +153,7 @@ class Promise:
         self._commitments = Commitments(self._membership)
         counts_damage = promised.counts_damage
         harmful = premises.lossy or (counts_damage and premises.unclean)
-        if harmful and not _ended_before_records(history):
+        if harmful and not _ended_before_records(history, premises):
             facts: list[steps.Listener] = [self._membership, self._ends, self._commitments]
             history.retell([*facts, Regained(self._ends)] if premises.lossy else facts)
         self._lossy = [end for end in self._ends.ends if end.lost]

@@ -8,7 +8,6 @@ has just learnt it. Then the broker ends, and starts with the copy; the other re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from faults.bounds import Limits
@@ -123,4 +122,4 @@ class _Incident:
         """Draw a fault of one of these kinds that is possible."""
         kind = choice(self._stream, [one for one in kinds if one in self._limits.bounds.kinds])
         fault = draw_strike(self._stream, kind, self._limits, self._now_us, target, lasts_us, lasts_us)
-        return replace(fault, targets=(target,), delays_us=())
+        return fault.with_targets((target,), ())

@@ -9,7 +9,6 @@ an administrator's election.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from faults.bounds import Limits
@@ -68,7 +67,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
     leaving = _draw(stream, _of(stream, LEAVE_ISR, of_brokers), limits, at_us, FOLLOWERS, AWAY_US)
     gap_us = choice(stream, GAPS_US)
     delays_us = [integer(stream, 0, gap_us) for _ in range(others)]
-    plan = [replace(leaving, targets=(FOLLOWERS,), delays_us=(0, *sorted(delays_us[1:])))]
+    plan = [leaving.with_targets((FOLLOWERS,), (0, *sorted(delays_us[1:])))]
     # In a large ISR of five, strike sometimes one follower early.
     alone = Trigger(
         "isr",
@@ -77,7 +76,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
         min(at_us + integer(stream, *WAIT_US), last_us),
     )
     strike = _draw(stream, _of(stream, STRIKE_LAST, of_brokers), limits, at_us, LAST_MEMBER, choice(stream, BACK_US))
-    plan.append(replace(strike, targets=(LAST_MEMBER,), delays_us=()).with_trigger(alone))
+    plan.append(strike.with_targets((LAST_MEMBER,), ()).with_trigger(alone))
     for _ in range(faults - 2):
         later_us = min(at_us + integer(stream, 0, AWAY_US[1]), last_us)
         if WHILE_DOWN in allowed and stream.random() * 6 < 1:
@@ -90,7 +89,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
             stream, kind, limits, at_us, target, limits.bounds.cut_us if kind in ("cut", "metadata-lag") else AWAY_US
         )
         if stream.getrandbits(1):
-            plan.append(replace(also, at_us=later_us))
+            plan.append(also.at(later_us))
         else:
             trigger = Trigger(choice(stream, MOMENTS), integer(stream, 1, 2 * others), 0, later_us)
             plan.append(also.with_trigger(trigger))
@@ -103,6 +102,6 @@ def _of(stream: Stream, kinds: Sequence[str], allowed: Sequence[str]) -> str:
 
 
 def _draw(stream: Stream, kind: str, limits: Limits, at_us: int, target: int, lasts_us: tuple[int, int]) -> Fault:
-    bounds = replace(limits.bounds, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
+    bounds = limits.bounds.within(lasts_us, lasts_us, lasts_us)
     own = Limits(bounds, limits.brokers, limits.all_brokers, (at_us, at_us), target, LEADER)
     return KINDS[kind].draw(stream, own)

@@ -321,7 +321,7 @@ class _Blow:
 
     def _fault(self, kind: str, at_us: int, target: int, lasts_us: tuple[int, int]) -> Fault:
         limits = self._limits
-        bounds = replace(limits.bounds, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
+        bounds = limits.bounds.within(lasts_us, lasts_us, lasts_us)
         aim = self._broker(target)
         own = Limits(
             bounds, limits.brokers, limits.all_brokers, (at_us, at_us), aim, LEADER if aim != LEADER else CONTROL

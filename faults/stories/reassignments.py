@@ -94,7 +94,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
         until_us = min(now_us + integer(stream, *WAIT_US), last_us)
         final = final.with_trigger(Trigger(choice(stream, MOMENTS), 1, integer(stream, 0, 2_000_000), until_us))
     plan.append(final)
-    return [fault if fault.at_us <= last_us else replace(fault, at_us=last_us) for fault in plan]
+    return [fault if fault.at_us <= last_us else fault.at(last_us) for fault in plan]
 
 
 def other_assignment(stream: Stream, replicas: Sequence[int], brokers: Sequence[int]) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ def _of(stream: Stream, kinds: Sequence[str], allowed: Sequence[str]) -> str:
 def _strike(
     stream: Stream, kind: str, limits: Limits, at_us: int, targets: tuple[int, ...], lasts_us: tuple[int, int]
 ) -> Fault:
-    bounds = replace(limits.bounds, restart_us=lasts_us, pause_us=lasts_us, cut_us=lasts_us)
+    bounds = limits.bounds.within(lasts_us, lasts_us, lasts_us)
     own = Limits(bounds, limits.brokers, limits.all_brokers, (at_us, at_us), targets[0], LEADER)
     drawn = KINDS[kind].draw(stream, own)
-    return replace(drawn, targets=targets) if drawn.targets != (CLUSTER.implied,) else drawn
+    return drawn.with_targets(targets) if drawn.targets != (CLUSTER.implied,) else drawn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from faults.bounds import Limits
 from faults.kinds.registry import KINDS, LINKS
@@ -26,7 +25,7 @@ def draw_strike(
     plane.
     """
     stall_us = choice(stream, stalls_us)
-    bounds = replace(limits.bounds, restart_us=choice(stream, restarts_us), pause_us=stall_us, cut_us=stall_us)
+    bounds = limits.bounds.within(choice(stream, restarts_us), stall_us, stall_us)
     peer = choice(stream, (LEADER, CONTROL))
     if kind in LINKS and target in (LEADER, LAST_MEMBER, CONTROLLER):
         target = ISR_MEMBER

@@ -10,7 +10,7 @@ each fault from its own stream.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from faults.bounds import FaultBounds, Limits
@@ -62,6 +62,7 @@ AFTER_US: Final = (0, 300, 300, 3_000, 1_000_000)
 WEIGHTS: Final = (1, 1, 2, 4)
 """Weights of enabled kinds."""
 STABILITY: Final = ("short", "long", "any")
+RESTART_STABILITY: Final = ("short", "long", "any", "long", "any")
 SURE: Final = 2
 """Every second fault is of a kind that moves leadership, if the seed enables one, and the first of these strike the
 leader: a run without elections would show nothing.
@@ -266,7 +267,7 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
     spare = choice(stream, allowed)
     movers = [kind for kind in kinds if KINDS[kind].moves_leader] or [spare]
     last_us = limits.window_us[1]
-    limits = replace(limits, bounds=_stable(stream, bounds))
+    limits = limits.with_bounds(_stable(stream, bounds))
     # An incident of a last replica waits at most until the time of the fault drawn before it. That time has mostly
     # passed, and then its strike does not wait for the ISR to shrink. Changing this changes all plans.
     story_us = last_us
@@ -385,7 +386,7 @@ def _draw_chain(
     at_us = incident.at_us
     then: tuple[str, ...] = FIRST
     bounds = limits.bounds
-    soon = replace(limits, bounds=replace(bounds, restart_us=_band(bounds.restart_us, "short")))
+    soon = limits.with_bounds(bounds.within(_band(bounds.restart_us, "short"), bounds.cut_us, bounds.pause_us))
     latest_us = -1
     order: tuple[str, ...] = ()
     faults: list[Fault] = []
@@ -425,7 +426,8 @@ def _draw_ordered(own: Stream, hazard: Hazard, kinds: Sequence[str], limits: Lim
     moment, target = choice(own, hazard.moments), choice(own, hazard.targets)
     fault = _draw_fault(own, kind, limits, at_us, target=target, peer=hazard.peer, triggered=True)
     trigger = _draw_trigger(own, moment, at_us, last_us)
-    return fault.with_trigger(replace(trigger, occurrence=1))
+    trigger.occurrence = 1
+    return fault.with_trigger(trigger)
 
 
 def _draw_fault(
@@ -445,7 +447,8 @@ def _draw_fault(
 def _draw_rolling(stream: Stream, at_us: int, limits: Limits, last_us: int) -> list[Fault]:
     """Draw controlled restarts of all brokers, one after the other."""
     gap_us = choice(stream, ROLLING_GAPS_US)
-    short = replace(limits, bounds=replace(limits.bounds, restart_us=ROLLING_RESTART_US))
+    bounds = limits.bounds
+    short = limits.with_bounds(bounds.within(ROLLING_RESTART_US, bounds.cut_us, bounds.pause_us))
     faults = []
     for broker in sample(stream, limits.all_brokers, len(limits.all_brokers)):
         faults.append(_draw_fault(stream, ControlledRestart.name, short, at_us, target=broker))
@@ -461,12 +464,9 @@ def _enabled(stream: Stream, kinds: Sequence[str]) -> list[str]:
 
 def _stable(stream: Stream, bounds: FaultBounds) -> FaultBounds:
     """Draw this seed's narrower bounds of durations."""
-    return replace(
-        bounds,
-        restart_us=_band(bounds.restart_us, choice(stream, (*STABILITY, "long", "any"))),
-        cut_us=_band(bounds.cut_us, choice(stream, STABILITY)),
-        pause_us=_band(bounds.pause_us, choice(stream, STABILITY)),
-    )
+    restart_us = _band(bounds.restart_us, choice(stream, RESTART_STABILITY))
+    cut_us = _band(bounds.cut_us, choice(stream, STABILITY))
+    return bounds.within(restart_us, cut_us, _band(bounds.pause_us, choice(stream, STABILITY)))
 
 
 def _band(bounds: tuple[int, int], word: str) -> tuple[int, int]:

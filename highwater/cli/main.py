@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 from click.shell_completion import shell_complete
 
-from highwater.cli import completing
+from highwater.cli import completing, in_browser
 from highwater.cli.console import Ui, to_nowhere
 from highwater.cli.nearby import with_hint
 from highwater.cli.options import SuggestingGroup, forget_plugins, load_installed
@@ -78,11 +78,13 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option(
     "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
 )
-def highwater() -> None:
+@click.pass_context
+def highwater(context: click.Context) -> None:
     """Highwater: a deterministic chaos testbed for Kafka's replication protocol."""
     from scenarios.requirements import check_required
     from scenarios.version import check_build
 
+    in_browser.check(context.invoked_subcommand or "")
     check_required()
     check_build()
     load_installed()
@@ -211,6 +213,8 @@ def _failed(ui: Ui, error: BaseException) -> int:
     if isinstance(error, OSError) and error.errno is not None and not ui.verbose:
         what = f"{error.filename}: " if error.filename is not None else ""
         return _refused(ui, exit_codes.UNREADABLE, f"{what}{error.strerror}")
+    if lacking := in_browser.lacking(error):
+        return _refused(ui, exit_codes.UNAVAILABLE, lacking)
     from highwater.cli.crash import report
 
     report(ui, error)

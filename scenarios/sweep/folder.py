@@ -15,14 +15,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
-
-import pyarrow as pa
-import pyarrow.fs as pafs
 
 from scenarios import memory, own_files
 from sim.errors import InputError, UnavailableError, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
 _S3: Final = ("s3", "s3a")
@@ -198,6 +198,8 @@ def _named(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _failing() -> Iterator[None]:
     """Turn pyarrow's errors into OSError."""
+    import pyarrow as pa
+
     try:
         yield
     except pa.ArrowException as error:
@@ -221,6 +223,8 @@ class RemoteFolder(Folder):
             return content
 
     def write(self, name: str, content: bytes, start: re.Pattern[bytes]) -> None:
+        import pyarrow.fs as pafs
+
         path = f"{self._path}/{name}"
         if not self._is_own(path, start):
             raise InputError(f"{self.shown}/{name} was not written by highwater: move it elsewhere")
@@ -244,6 +248,8 @@ class RemoteFolder(Folder):
         return dict(sorted(found.items()))
 
     def _listed(self, under: str, *, recursive: bool = True) -> list[pafs.FileInfo]:
+        import pyarrow.fs as pafs
+
         place = f"{self._path}/{under}".rstrip("/")
         with _failing():
             found: list[pafs.FileInfo] = self._system.get_file_info(
@@ -305,6 +311,8 @@ def open_folder(place: Folder | Path | str, conf: Mapping[str, str] | None = Non
         if not host:
             raise InputError(f"{place!r} names no bucket")
         return RemoteFolder(_s3(conf or {}), f"{host}/{path}".rstrip("/"), place, f"s3a://{rest}".rstrip("/"))
+    import pyarrow.fs as pafs
+
     return _attempt(scheme, lambda: RemoteFolder(*pafs.FileSystem.from_uri(place), place, place.rstrip("/")))
 
 
@@ -317,6 +325,7 @@ def _file(uri: str) -> Folder:
 
 def _s3(conf: Mapping[str, str]) -> pafs.FileSystem:
     """S3 by Spark's settings, otherwise by the environment."""
+    import pyarrow.fs as pafs
 
     def setting(name: str) -> str | None:
         return conf.get(_S3A + name)

@@ -31,7 +31,7 @@ from scenarios.redaction import masked
 from scenarios.single.rows import ROWS_VERSION, ddl
 from scenarios.single.run import prepare_process
 from scenarios.sweep import ownership, parts
-from scenarios.sweep.extent import runs_of
+from scenarios.sweep.extent import runs_of, units
 from scenarios.sweep.folder import LocalFolder
 from scenarios.sweep.java import java_of_spark, kept, major_minor, shim
 from scenarios.sweep.masters import check as check_master
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from scenarios.single.rows import Row
     from scenarios.sweep.driver import Tick, WavePlan
     from scenarios.sweep.extent import Piece
     from scenarios.sweep.folder import Folder
@@ -56,6 +57,14 @@ TAGS: Final = (4, 0)
 """The first pyspark whose sessions have tags without Connect, too."""
 _UNWRITABLE: Final = "Permission denied|Access ?Denied|Read-only file system|NoSuchBucket"
 """Messages of a storage that stopped accepting writes."""
+SOURCES: Final = (4, 0)
+"""The first pyspark that has data sources in Python."""
+PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+"""Whether filters of a query reach them: from 4.1 on, and there a reader that takes them fails if it is off."""
+TASKS: Final = 64
+"""Tasks of rows that are kept nowhere, unless a number is given or there are fewer seeds."""
+TASK_SEEDS_MAX: Final = 1_000
+"""Most seeds of such a task, unless the number of tasks is given: a failed task repeats them."""
 POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 15.0
 BATCH_ROWS: Final = 1_000
@@ -476,6 +485,16 @@ def _cancel(spark: SparkSession, tag: str) -> None:
         spark.interruptAll()
 
 
+def task_count(pieces: Sequence[Piece], asked: int | None) -> int:
+    """The number of tasks for some pieces whose rows are kept nowhere."""
+    return asked or max(TASKS, -(-units(pieces) // TASK_SEEDS_MAX))
+
+
+def takes_sources() -> bool:
+    """Whether pyspark has data sources in Python."""
+    return _pyspark() >= SOURCES
+
+
 def data_frame(
     spark: SparkSession, sweep: str, chunks: Sequence[Sequence[Piece]], task_seconds: float = math.inf
 ) -> DataFrame:
@@ -526,11 +545,22 @@ def _mapper(
 
     def run_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk in _chunks_of(batches, sweep, code):
-            rows = rows_of(sweep, chunks[chunk], seconds)
-            while some := list(islice(rows, BATCH_ROWS)):
-                yield pa.RecordBatch.from_pylist(some, schema)
+            yield from _batches(rows_of(sweep, chunks[chunk], seconds), schema)
 
     return run_chunks
+
+
+def batches_of(sweep: str, pieces: Sequence[Piece], code: str) -> Iterator[pa.RecordBatch]:
+    """The rows of some pieces of a sweep (`Sweep.to_text`), on a worker that must run the code `code`."""
+    prepare_process()
+    grid = grid_of(sweep)  # Loads the sweep's plug-ins, which are part of the code.
+    check_code(code)
+    yield from _batches(rows_of(sweep, pieces), parts.schema(grid))
+
+
+def _batches(rows: Iterator[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    while some := list(islice(rows, BATCH_ROWS)):
+        yield pa.RecordBatch.from_pylist(some, schema)
 
 
 def _seed_mapper(
@@ -545,9 +575,7 @@ def _seed_mapper(
         for batch in batches:
             seeds = runs_of(first + row["value"] for row in batch.to_pylist())
             pieces = [(variant, *ends) for variant in variants for ends in seeds]
-            rows = rows_of(sweep, pieces)
-            while some := list(islice(rows, BATCH_ROWS)):
-                yield pa.RecordBatch.from_pylist(some, schema)
+            yield from _batches(rows_of(sweep, pieces), schema)
 
     return run_seeds
 

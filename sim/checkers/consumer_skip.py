@@ -112,7 +112,6 @@ class ConsumerSkip(Checker):
         if end.leader is None:
             return
         log, hw = end.leader.log, end.leader.hw
-        kept = {(batch.first_id, batch.base_offset, batch.leader_epoch) for batch in log.batches}
         found: dict[str, _Skipped] = {}
         for consumer, ranges in self._passed.items():
             if consumer in self._out_at:
@@ -120,7 +119,7 @@ class ConsumerSkip(Checker):
             shown = _Shown(consumer, self._clients.shown, self._shown_when_told.get(consumer, 0))
             self.decided = self.decided or len(ranges) > 0
             _find(
-                found, "consumer-skip", f"consumer {consumer} passed", shown, log, ranges, min(hw, shown.last_of(kept))
+                found, "consumer-skip", f"consumer {consumer} passed", shown, log, ranges, min(hw, shown.last_of(log))
             )
         for (consumer, policy), ranges in self._resets.items():
             shown = _Shown(consumer, self._clients.shown, 0)
@@ -173,14 +172,24 @@ class _Shown:
         self._since = shown[when_told:]
         self._consumer = consumer
 
-    def last_of(self, kept: set[tuple[int, int, int]]) -> int:
-        """Last offset read of batches (first id, base offset, epoch) since it was notified of a jump.
+    def last_of(self, log: Log) -> int:
+        """Last offset read of batches in a log (by first id, base offset, epoch), since it was notified of a jump.
 
         A record that was lost and resent may return to its earlier offset without having been read there.
         """
-        own = (shown.batch for shown in self._since if shown.consumer == self._consumer)
-        read = (batch.last_offset for batch in own if (batch.first_id, batch.base_offset, batch.leader_epoch) in kept)
-        return max(read, default=0)
+        last = 0
+        kept: set[tuple[int, int, int]] | None = None
+        for shown in reversed(self._since):  # The first that the log has is mostly the last one there.
+            batch = shown.batch
+            if shown.consumer != self._consumer or batch.last_offset <= last:
+                continue
+            if not log.contains(batch):
+                if kept is None:
+                    kept = {(one.first_id, one.base_offset, one.leader_epoch) for one in log.batches}
+                if (batch.first_id, batch.base_offset, batch.leader_epoch) not in kept:
+                    continue
+            last = batch.last_offset
+        return last
 
     def begins(self, batch: Batch) -> bool:
         """Whether it read a batch from the first record on, and so misses none of it."""

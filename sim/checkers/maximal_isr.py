@@ -92,6 +92,10 @@ class MaximalIsr(Checker):
         isr = partition.state.isr
         if partition.leader_epoch < self._epoch or not partition.is_leader or partition.state.locked:
             return
+        if self._waits_for_all(partition, isr):
+            self.decided = True
+            self._found_good = isr
+            return
         counted = self._counted(partition)
         good = self._compare(
             partition, {*counted, *isr}, now_us, moves=moves or len(isr) >= partition.min_insync_replicas
@@ -102,6 +106,16 @@ class MaximalIsr(Checker):
                 self._hw_moved(partition, ignored, now_us)
         elif good and set(self._isr) | set(self._elr) <= {partition.broker, *isr}:
             self._found_good = isr
+
+    def _waits_for_all(self, partition: Partition, isr: tuple[int, ...]) -> bool:
+        """Whether the leader's HW waits for the persisted ISR, which is in its ISR, as is the ELR: all is well."""
+        leader, states = partition.broker, partition.followers.states
+        for member in self._isr:
+            if member != leader:
+                state = states.get(member)
+                if state is None or not state.in_maximal_isr or member not in isr:
+                    return False
+        return not self._elr or {leader, *isr}.issuperset(self._elr)
 
     def _hw_moved(self, partition: Partition, ignored: set[int], now_us: int) -> None:
         """The leader has raised its HW without these members of the persisted ISR."""

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from sim.kernel.build import COMPILED
 from sim.kernel.message import ALIKE, Message
-from sim.kernel.mixing import BITS, mixed
+from sim.kernel.mixing import BITS, FIRST_FACTOR, MASK, SECOND_FACTOR, mixed
 from sim.kernel.scheduler import (
     SHIFT,
     Backlog,
@@ -363,9 +363,10 @@ class Channel(Gate, Generic[Target]):
         source: id of the sending node.
         target: the receiving node.
         usual_us: its median latency.
+        longest_us: its maximum latency.
     """
 
-    __slots__ = ("_kernel", "_last_us", "_link", "_node", "target", "usual_us")
+    __slots__ = ("_kernel", "_last_us", "_link", "_node", "longest_us", "target", "usual_us")
 
     def __init__(self, network: Network, link: Link, source: int, target: Target, node: Node) -> None:
         self.source = source
@@ -381,7 +382,9 @@ class Channel(Gate, Generic[Target]):
 
     def update(self) -> None:
         """Update the gate after a change of latency, cuts or the receiver's gate."""
-        self.usual_us = self._link.table[USUAL]
+        table = self._link.table
+        self.usual_us = table[USUAL]
+        self.longest_us = table[-1]
         held = self._node.life.held
         cut = self._link.cuts > 0
         self.open = held is None and not cut
@@ -407,7 +410,12 @@ class Channel(Gate, Generic[Target]):
                 sent[about] = before + 1
                 if before:
                     about += before << _SENT_SHIFT
-        number = mixed(link.key, about)
+        if COMPILED:
+            number = mixed(link.key, about)
+        else:  # `mixed` without the call.
+            number = link.key + about
+            number = ((number ^ (number >> 30)) * FIRST_FACTOR) & MASK
+            number = ((number ^ (number >> 27)) * SECOND_FACTOR) & MASK
         arrival_us = now_us + link.table[number >> _LATENCY_SHIFT]
         if link.loss and self._is_lost(number, about):
             return
@@ -471,11 +479,6 @@ class Channel(Gate, Generic[Target]):
     def connected(self) -> bool:
         """Whether both processes still run; a cut does not close a connection."""
         return self._link.channel is self
-
-    @property
-    def longest_us(self) -> int:
-        """Maximum latency."""
-        return self._link.table[-1]
 
     def send_beside(self, message: Message) -> None:
         """Send an `ALIKE` message that may be elided (`sim.environment.elision`): it neither waits for other messages

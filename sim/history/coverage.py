@@ -13,7 +13,7 @@ from sim.history import steps
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions, decided
-from sim.protocol.probes import BRANCHES, PROBES, TRANSITIONS
+from sim.protocol.probes import PROBES, TRANSITIONS, branches
 
 WAKE_US: Final = 20_000_000
 """Longer than the session timeout, which most elections wait for."""
@@ -47,10 +47,10 @@ class Coverage(steps.Listener):
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self.decisions: list[Decisions] = []
-        self._calm = bytearray(len(PROBES))
-        """Probes reached outside the wake of any fault."""
+        self._seen = bytearray(len(PROBES))
+        """All reached probes."""
         self._wakes: dict[str, bytearray] = {}
-        self._wake = self._calm
+        self._wake = self._seen
         self._until_us = NEVER_US
 
     def on_truncate(self, step: steps.Truncate) -> None:
@@ -111,7 +111,8 @@ class Coverage(steps.Listener):
     def reached(self, probe: int) -> None:
         """Note a probe."""
         if self._kernel.now_us > self._until_us:
-            self._wake, self._until_us = self._calm, NEVER_US
+            self._wake, self._until_us = self._seen, NEVER_US
+        self._seen[probe] = 1
         self._wake[probe] = 1
 
     def strikes(self, kind: str) -> Wake:
@@ -134,12 +135,9 @@ class Coverage(steps.Listener):
     def seen(self) -> int:
         """A bit for each probe, the most significant first: whether it was reached."""
         for table in self.decisions:
-            for rule in table.decided():
-                self._calm[BRANCHES[rule, table.rules.value(rule)]] = 1
-        seen = 0
-        for noted in (self._calm, *self._wakes.values()):
-            seen |= _number(noted)
-        return seen
+            for branch in branches(table.rules, table.bits):
+                self._seen[branch] = 1
+        return _number(self._seen)
 
     def bits(self, kinds: Mapping[str, int], effective: Container[str]) -> int:
         """All coverage as one number: bits of probes, of kinds of faults (numbered from 0) that took effect, and of the

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from sim.history import steps
 from sim.history.membership import Membership
 from sim.protocol.batch import Batch
 
 
-@dataclass(slots=True)
 class IncarnationEnd:
     """How an incarnation ended.
 
@@ -23,14 +20,19 @@ class IncarnationEnd:
         forgotten_us: when its session ended, which may be later; None while it is open.
     """
 
-    broker: int
-    at_us: int
-    kind: steps.StepKind
-    lost: dict[int, Batch]
-    in_isr: bool
-    unclean: bool = True
-    regained: dict[int, int] = field(default_factory=dict)
-    forgotten_us: int | None = None
+    __slots__ = ("at_us", "broker", "forgotten_us", "in_isr", "kind", "lost", "regained", "unclean")
+
+    def __init__(
+        self, broker: int, at_us: int, kind: steps.StepKind, lost: dict[int, Batch], in_isr: bool, unclean: bool = True
+    ) -> None:
+        self.broker = broker
+        self.at_us = at_us
+        self.kind = kind
+        self.lost = lost
+        self.in_isr = in_isr
+        self.unclean = unclean
+        self.regained: dict[int, int] = {}
+        self.forgotten_us: int | None = None
 
 
 class Ends(steps.Listener):

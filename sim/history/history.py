@@ -9,9 +9,10 @@ from sim.history.clients import Clients
 from sim.history.commits import Commits
 from sim.history.findings import Findings
 from sim.history.records import Records
-from sim.history.steps import KINDS, METHODS, Listener, Step, heard_by
+from sim.history.steps import KINDS, METHODS, Listener, Step, places_by_method
 from sim.kernel.scheduler import BudgetError
 
+_NOBODY: Final[list[Listener]] = []
 _NOT_KEPT: Final = frozenset(kind.number for kind in KINDS if not kind.kept)
 
 
@@ -43,11 +44,10 @@ class History:
 
     def retell(self, listeners: Sequence[Listener]) -> None:
         """Pass all kept steps to listeners, each step in this order of listeners; they must need no other kinds."""
-        told: list[list[Listener]] = [[] for _ in METHODS]
-        for listener in listeners:
-            for number in heard_by(listener):
-                assert number not in _NOT_KEPT
-                told[number].append(listener)
+        told = [_NOBODY] * len(METHODS)
+        for number, places in places_by_method(listeners):
+            assert number not in _NOT_KEPT
+            told[number] = [listeners[place] for place in places]
         for step in self.steps:
             hearing = told[step.kind.number]
             if hearing:

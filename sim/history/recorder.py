@@ -29,7 +29,7 @@ from sim.history.steps import (
     Step,
     StepKind,
     Truncate,
-    heard_by,
+    places_by_method,
 )
 from sim.history.trace import Shown
 from sim.kernel.build import COMPILED
@@ -320,9 +320,13 @@ class Recorder:
 
     def attach(self, listeners: Sequence[Listener]) -> None:
         """Attach listeners; from now on they receive the steps for which they override a method."""
-        for listener in listeners:
-            for number in heard_by(listener):
-                self._attach(number, listener)
+        by_number = self._listeners
+        for number, places in places_by_method(listeners):
+            hearing = by_number[number]
+            if hearing is _NOBODY:
+                by_number[number] = hearing = []
+            for place in places:
+                hearing.append(listeners[place])
 
     def _attach(self, number: int, listener: Listener) -> None:
         listeners = self._listeners[number]

@@ -263,11 +263,13 @@ class Broker(BrokerNode):
         key, value = change
         if key == "min.insync.replicas":
             assert isinstance(value, int)
-            self.settings = replace(self.settings, min_insync_replicas=value)
+            if self.settings.min_insync_replicas != value:
+                self.settings = replace(self.settings, min_insync_replicas=value)
             self.replica_manager.set_min_isr(value)
         elif key == "unclean.leader.election.enable":
             allowed = bool(value)
-            self.settings = replace(self.settings, unclean_election=allowed)
+            if self.settings.unclean_election != allowed:
+                self.settings = replace(self.settings, unclean_election=allowed)
             self.replica_manager.fetchers.allow_unclean_election(allowed=allowed)
         self.network.note_broker_change()
 

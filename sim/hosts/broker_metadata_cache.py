@@ -58,9 +58,13 @@ class BrokerMetadataCache(MetadataCache):
                 about = [*states, *[state for state in self.known.values() if state.leader in other]]
         leaders = self.leaders
         for state in about:
-            leader = (state.leader, state.leader_epoch) if state.leader in self.live else UNKNOWN_LEADER
-            if leaders.get(state.name, UNKNOWN_LEADER) != leader:
-                leaders[state.name] = leader
+            known = leaders.get(state.name, UNKNOWN_LEADER)
+            if state.leader not in self.live:
+                if known[0] != NO_LEADER:
+                    leaders[state.name] = UNKNOWN_LEADER
+                    changes = True
+            elif known[1] != state.leader_epoch or known[0] != state.leader:
+                leaders[state.name] = state.leader, state.leader_epoch
                 changes = True
         if changes:
             self._network.note_broker_change()

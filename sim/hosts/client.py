@@ -28,7 +28,7 @@ def like_first(node: int) -> int:
     return node if node < PRODUCER else PRODUCER + (node - PRODUCER) % CLIENTS_EACH
 
 
-@dataclass(slots=True)
+@dataclass(init=False, slots=True)
 class ClientSetup:
     """Shared arguments of one partition's clients; the ids of all brokers are their ``bootstrap.servers``.
 
@@ -43,7 +43,28 @@ class ClientSetup:
     network: Network
     recorder: Recorder
     decide: Decisions
-    producers: int = 1
+    producers: int
+
+    # Written by hand, because each partition has one: compiled, that of a dataclass takes ten times as long.
+    def __init__(
+        self,
+        topic: str,
+        brokers: tuple[int, ...],
+        settings: ClientSettings,
+        kernel: Kernel,
+        network: Network,
+        recorder: Recorder,
+        decide: Decisions,
+        producers: int = 1,
+    ) -> None:
+        self.topic = topic
+        self.brokers = brokers
+        self.settings = settings
+        self.kernel = kernel
+        self.network = network
+        self.recorder = recorder
+        self.decide = decide
+        self.producers = producers
 
 
 class _Retry(Event):

@@ -31,7 +31,7 @@ from sim.hosts.topics import ClusterPartition, ClusterTopic, TopicPartition, Top
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.kernel.streams import Streams
 from sim.protocol import probes
-from sim.protocol.decisions import Decisions
+from sim.protocol.decisions import Decisions, give_back, table_of
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.messages import topic_of
 from sim.protocol.replica.partition import Partition
@@ -190,7 +190,8 @@ class Cluster:
     def _keep_one_directory(self, rules: Mapping[int, Rules], decide: Decisions) -> None:
         """Give one log directory to brokers that know none, or whose controller knows none (KRaft before 3.7)."""
         for broker, settings in self.settings.items():
-            own = Decisions(rules[broker])
+            own = table_of(rules[broker])
+            give_back([own])  # It only answers here.
             knows = decide.has_quorum.answer and decide.knows_directories.answer and own.knows_directories.answer
             if not knows:
                 self.settings[broker] = replace(settings, log_directories=1)
@@ -201,7 +202,7 @@ class Cluster:
         for table in tables:
             if table.rules is rules or table.rules == rules:
                 return table
-        tables.append(Decisions(rules))
+        tables.append(table_of(rules))
         return tables[-1]
 
     def boot(self) -> None:
@@ -237,6 +238,9 @@ class Cluster:
         self.topics.dispose()
         self.links.struck = None
         self.control.dispose()
+        tables = self.recorder.coverage.decisions
+        give_back(tables)
+        tables.clear()
         del self._supervisor, self.machines
         self.recorder.dispose()
         self.network.dispose()

@@ -30,7 +30,7 @@ class KRaftReplicaManager(ReplicaManager):
     """
 
     __deletable__ = ("assignments", "isr_channel", "moves")
-    __slots__ = ("_lifecycle", "_only_directory", "_skipped", "assignments", "isr_channel", "moves")
+    __slots__ = ("_lifecycle", "_only_directory", "_proposed", "_skipped", "assignments", "isr_channel", "moves")
 
     def __init__(
         self,
@@ -48,6 +48,8 @@ class KRaftReplicaManager(ReplicaManager):
         self._only_directory = -1 if broker.directories.are_several else broker.live_directories[0].number
         self._skipped: set[str] = set()
         """The partitions with a log that it does not use: see `_skips_log`."""
+        self._proposed: dict[str, None] = {}
+        """The partitions whose ISR was proposed, until it is found to be settled."""
 
     def end(self) -> None:
         super().end()
@@ -227,7 +229,13 @@ class KRaftReplicaManager(ReplicaManager):
         """Whether an AlterPartition is pending."""
         if self.isr_channel.manager.pending:
             return True
-        return any(replica.partition.state.pending for replica in self.replicas.values())
+        for name in list(self._proposed):
+            replica = self.replicas.get(name)
+            if replica is not None and replica.partition.state.pending:
+                return True
+            del self._proposed[name]
+        return False
 
     def propose_isr(self, replica: HostedReplica, isr: tuple[int, ...]) -> None:
+        self._proposed[replica.name] = None
         self.isr_channel.propose_isr(replica.partition, isr)

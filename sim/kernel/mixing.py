@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 BITS: Final = 62
 """Bits of a mixed number."""
+MASK: Final = (1 << BITS) - 1
+FIRST_FACTOR: Final = 0x3F58476D1CE4E5B9
+SECOND_FACTOR: Final = 0x14D049BB133111EB
 
 
 def mixed(key: i64, number: i64) -> int:
@@ -26,8 +29,8 @@ def mixed(key: i64, number: i64) -> int:
         number: at most 62 bits, signed or unsigned.
     """
     state = key + number  # The sum may wrap above 62 bits in a compiled build; the masks keep the same 62 bits in both.
-    state = ((state ^ (state >> 30)) * 0x3F58476D1CE4E5B9) & 0x3FFFFFFFFFFFFFFF
-    return ((state ^ (state >> 27)) * 0x14D049BB133111EB) & 0x3FFFFFFFFFFFFFFF
+    state = ((state ^ (state >> 30)) * FIRST_FACTOR) & MASK
+    return ((state ^ (state >> 27)) * SECOND_FACTOR) & MASK
 
 
 def key_of(text: str) -> int:

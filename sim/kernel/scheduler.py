@@ -345,7 +345,12 @@ class Kernel:
             refuse(at_us, self.now_us, gate, event)
         number = self.number
         self.number = number + 1
-        self.push((at_us << SHIFT) + number, gate, event)
+        if COMPILED:
+            self.push((at_us << SHIFT) + number, gate, event)
+        else:  # `push` without the call.
+            number = -number - (at_us << SHIFT)
+            self.scheduled[number] = gate, event
+            insort(self.numbers, number)
 
     def push(self, number: int, gate: Gate, event: Event) -> None:
         """Insert an entry with that number. `schedule` calls this; bulk schedulers may call it directly."""
@@ -391,7 +396,12 @@ class Kernel:
         number = self.number
         self.number = number + 1
         number += ((gate.source & _SOURCES) << _RANK) - _CALL_AFTER_FIRST
-        self.push((at_us << SHIFT) + number, gate, event)
+        if COMPILED:
+            self.push((at_us << SHIFT) + number, gate, event)
+        else:  # `push` without the call.
+            number = -number - (at_us << SHIFT)
+            self.scheduled[number] = gate, event
+            insort(self.numbers, number)
 
     def schedule_task(self, at_us: int, gate: Gate, event: Event) -> None:
         """Schedule a check of a periodic task whose needless checks are not scheduled: before all other events of the

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from sim.kernel.mixing import BITS, key_of, mixed
+from sim.kernel.build import COMPILED
+from sim.kernel.mixing import BITS, FIRST_FACTOR, MASK, SECOND_FACTOR, key_of, mixed
 
 T = TypeVar("T")
 SEED_END: Final = 1 << 63
@@ -32,7 +33,11 @@ class Stream:
     def random(self) -> float:
         """A random number in [0, 1)."""
         self._drawn = drawn = self._drawn + 1
-        return (mixed(self._key, drawn) >> _UNUSED) * 2.0**-53
+        if COMPILED:
+            return (mixed(self._key, drawn) >> _UNUSED) * 2.0**-53
+        number = self._key + drawn  # `mixed` without the call.
+        number = ((number ^ (number >> 30)) * FIRST_FACTOR) & MASK
+        return ((((number ^ (number >> 27)) * SECOND_FACTOR) & MASK) >> _UNUSED) * 2.0**-53
 
     def getrandbits(self, bits: int) -> int:
         """A random number of `bits` bits, 62 at most."""

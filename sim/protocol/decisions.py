@@ -36,6 +36,9 @@ _PLACES: Final[dict[tuple[str, str], int]] = {}
 """(rule, value) -> its index in `VALUES`, and the number of its bit."""
 _MASKS: Final[dict[str, int]] = {}
 """Rule -> bits of its values."""
+_SPARE: Final[list[Decisions]] = []
+"""Tables of ended runs, the newest last."""
+_MOST_SPARE: Final = 32
 
 
 @final
@@ -278,6 +281,15 @@ class Decisions:
             decision.asked = False
         return found & bits != 0
 
+    def forget(self) -> None:
+        """Forget what a run has asked."""
+        self._noted = self._earlier = 0
+        for choice in self._choices:
+            choice.against.clear()
+        for decision in self._decisions:
+            decision.asked = False
+        self.mutants = Mutations(self.rules.mutant)
+
     def _since(self) -> int:
         """`bits` since the last call of `take`."""
         found = self._noted
@@ -287,8 +299,10 @@ class Decisions:
             for value in RULES[choice.rule].values:
                 if built_in(choice.rule, value) in choice.against:
                     found |= 1 << _PLACES[choice.rule, value]
-        for decision, (agreeing, others) in zip(self._decisions, _questions(), strict=True):
+        questions = _questions()
+        for place, decision in enumerate(self._decisions):
             if decision.asked:
+                agreeing, others = questions[place]
                 found |= others if decision.answer else agreeing
         return found
 
@@ -306,6 +320,22 @@ class Decisions:
         return [decision.answer for decision in self._decisions]
 
 
+def table_of(rules: Rules) -> Decisions:
+    """A table in which nothing was asked: one that an ended run gave back, or a new one."""
+    for place, table in enumerate(_SPARE):
+        if table.rules is rules:
+            return _SPARE.pop(place)
+    return Decisions(rules)
+
+
+def give_back(tables: Iterable[Decisions]) -> None:
+    """Keep the tables of an ended run for later runs with the same rules: to create one takes a hundredth of a run."""
+    for table in tables:
+        table.forget()
+        _SPARE.append(table)
+    del _SPARE[:-_MOST_SPARE]
+
+
 def rebuild() -> None:
     """Number the values of all rules again, after plug-ins have added some; between runs only."""
     VALUES[:] = [(rule, value) for rule, spec in RULES.items() for value in spec.values]
@@ -314,6 +344,7 @@ def rebuild() -> None:
     for place, (rule, value) in enumerate(VALUES):
         _PLACES[rule, value] = place
         _MASKS[rule] = _MASKS.get(rule, 0) | 1 << place
+    _SPARE.clear()
     _questions.cache_clear()
     replaced.cache_clear()
 

@@ -10,10 +10,12 @@ Transitions are by subject, in `replica_probes`, `controller_probes` and `broker
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from sim.config import ELR, KRAFT, RECOVERS_UNCLEANLY, SEVERAL_DIRECTORIES, ZOOKEEPER, Where
-from sim.protocol.rules import RULES
+from sim.protocol.decisions import VALUES
+from sim.protocol.rules import RULES, Rules
 
 # Probes are numbered in this order.
 # isort: split
@@ -95,9 +97,27 @@ _CHECKED: Final[Mapping[str, str]] = {
 """First kind of a checker's findings -> when it has decided."""
 
 
+def branches(rules: Rules, bits: int) -> set[int]:
+    """Numbers of the branches that a run with these rules reached; `bits` are those of its `Decisions`."""
+    own = _own_branches(rules)
+    found = set()
+    while bits:
+        rest = bits & (bits - 1)
+        found.add(own[(bits ^ rest).bit_length() - 1])
+        bits = rest
+    return found
+
+
+@lru_cache(maxsize=256)
+def _own_branches(rules: Rules) -> list[int]:
+    """For each of `VALUES`, the number of the branch of its rule's value in these rules."""
+    return [BRANCHES[rule, rules.value(rule)] for rule, _ in VALUES]
+
+
 def rebuild(added: Iterable[Probe] = ()) -> None:
     """Number the branches of all rules anew, and after them the probes of plug-ins."""
     del PROBES[TRANSITIONS:]
+    _own_branches.cache_clear()
     BRANCHES.clear()
     for rule, spec in RULES.items():
         for value in spec.values:

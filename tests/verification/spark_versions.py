@@ -17,7 +17,11 @@ from tests.places import ROOT
 
 VERSIONS: Final = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
 """The newest of each minor version."""
-TESTS: Final = ("tests/scenarios/sweep/test_spark.py", "tests/highwater/test_spark.py")
+TESTS: Final = (
+    "tests/scenarios/sweep/test_spark.py",
+    "tests/highwater/test_spark.py",
+    "tests/highwater/test_spark_source.py",
+)
 
 
 def environment(version: str) -> Path:

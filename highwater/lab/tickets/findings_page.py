@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from highwater.lab.tickets.story import is_tried, tried_on
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from scenarios.format.findings import KnownFinding
+    from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
 
 _HEAD: Final = """\
@@ -60,6 +62,12 @@ def concerned() -> Iterator[str]:
                 else " (loses no acknowledged record)"
             )
             yield f"| `{finding.name}`{loses} | {releases} | {feature} | {' | '.join(map(prose, about))} |"
+
+
+def newest_failing(scenario: Scenario) -> str:
+    """The mode of the newest release in which a scenario is expected to fail."""
+    failing = [mode for mode, expected in scenario.expect.items() if expected.verdict == "violates"]
+    return max(failing, key=lambda mode: tuple(map(int, re.findall(r"\d+", MODES[mode].release))))
 
 
 def _concerned(one: KnownFinding) -> tuple[str, str]:
@@ -113,3 +121,4 @@ def _section(one: KnownFinding) -> Iterator[str]:
         yield from (f"**Known upstream.** {table.upstream}", "")
     if table.text:
         yield from (table.text.strip(), "")
+    yield from (f"**Replay.** `highwater explain {one.name} --mode {newest_failing(scenario)}`", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from sim.history.steps.base import METHODS, Step
@@ -193,6 +194,24 @@ class Listener:
 
 
 _HEARD: Final[dict[type, tuple[int, ...]]] = {}
+
+
+_PLACES: Final[dict[tuple[type, ...], list[tuple[int, list[int]]]]] = {}
+
+
+def places_by_method(listeners: Sequence[Listener]) -> list[tuple[int, list[int]]]:
+    """For each number of a method that one of the listeners overrides, the places of those that do; cached for their
+    classes, because the listeners of all runs and partitions are alike.
+    """
+    kinds = tuple([type(listener) for listener in listeners])
+    found = _PLACES.get(kinds)
+    if found is None:
+        places: dict[int, list[int]] = {}
+        for place, listener in enumerate(listeners):
+            for number in heard_by(listener):
+                places.setdefault(number, []).append(place)
+        found = _PLACES[kinds] = list(places.items())
+    return found
 
 
 def heard_by(listener: Listener) -> tuple[int, ...]:

@@ -54,7 +54,8 @@ class LeaderEpochFileCache:
     @property
     def entries(self) -> list[Entry]:
         """(epoch, start offset), ascending. Kafka: LeaderEpochFileCache#epochEntries (1.1-4.4)."""
-        return list(zip(self.epochs, self.starts, strict=True))
+        starts = self.starts
+        return [(epoch, starts[place]) for place, epoch in enumerate(self.epochs)]
 
     @property
     def latest(self) -> int | None:

@@ -263,8 +263,12 @@ class Log:
 
     def read_up_to(self, offset: int, end: int) -> abc.Sequence[Batch]:
         """Batches of `read` that end below `end`."""
-        stop = self._place_from_end(end, len(self.lasts))
-        return self._range(self._place_from_end(offset, stop), stop)
+        lasts = self.lasts
+        if COMPILED:
+            stop = self._place_from_end(end, len(lasts))
+            return self._range(self._place_from_end(offset, stop), stop)
+        stop = place_of(lasts, end)
+        return self._range(place_of(lasts, offset, 0, stop), stop)
 
     def _range(self, start: int, stop: int) -> abc.Sequence[Batch]:
         if stop - start < MANY:
@@ -296,8 +300,12 @@ class Log:
 
     def read_below(self, offset: int, end: int) -> list[Batch]:
         """A copy of the batches of `read_up_to`."""
-        stop = self._place_from_end(end, len(self.lasts))
-        return self.batches[self._place_from_end(offset, stop) : stop]
+        lasts = self.lasts
+        if COMPILED:
+            stop = self._place_from_end(end, len(lasts))
+            return self.batches[self._place_from_end(offset, stop) : stop]
+        stop = place_of(lasts, end)
+        return self.batches[place_of(lasts, offset, 0, stop) : stop]
 
     def contains(self, batch: Batch) -> bool:
         """Whether this very batch is in the log."""
@@ -306,10 +314,22 @@ class Log:
 
     def missing(self, batches: list[Batch]) -> list[Batch]:
         """The given batches that are not in the log; the cost depends on their number, not on the log's."""
+        if not batches:
+            return []
+        # Mostly they are in the log, one after the other.
+        held, first = self.batches, place_of(self.lasts, batches[0].last_offset)
+        if first + len(batches) <= len(held):
+            place = first
+            for batch in batches:
+                if held[place] is not batch:
+                    break
+                place += 1
+            else:
+                return []
         if len(batches) * 4 < len(self.batches):
             return [batch for batch in batches if not self.contains(batch)]
-        held = set(self.batches)
-        return [batch for batch in batches if batch not in held]
+        in_log = set(held)
+        return [batch for batch in batches if batch not in in_log]
 
     def batch_at(self, offset: int) -> Batch | None:
         """The batch that holds an offset, None where there is no data."""

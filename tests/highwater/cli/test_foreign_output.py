@@ -196,7 +196,7 @@ def test_what_others_have_stays_if_a_command_is_interrupted(
     words = (*FOLDERS[key], key[1], place)
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        for _ in range(4):
+        for _ in range(2):
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()
             for names in (HARMLESS, TEMPTING):

@@ -149,7 +149,7 @@ def test_a_fault_of_the_page_is_undone() -> None:
 @pytest.mark.world
 @pytest.mark.usefixtures("folder")
 def test_a_sweep_tells_how_often_a_value_decided(highwater: Callable[..., Call]) -> None:
-    words = ("sweep", "chaos", "--modes", "kip320", "--seeds", "10..13", "--local", "1", "--json", "--output")
+    words = ("sweep", "chaos", "--modes", "kip279", "--seeds", "45..48", "--local", "1", "--json", "--output")
     plugin, value = ("--plugin", "max_of_both.py"), ("--rule", "follower_truncation=max-of-both")
     without = highwater(*words, "out", *plugin).json["results"][0]["decided"]
     within = highwater(*words, "max", *plugin, *value).json["results"][0]["decided"]

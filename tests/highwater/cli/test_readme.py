@@ -126,8 +126,10 @@ def without_numbers(text: str) -> list[str]:
 
 
 def quick(words: Iterable[str]) -> list[str]:
-    """The same words with few seeds, fewer of a grid, and few failures to look at."""
-    given = ["4" if before == "--most" else word for before, word in pairwise(["", *words])]
+    """The same words with few seeds, fewer of a grid, and two failures to look at."""
+    given = ["2" if before == "--most" else word for before, word in pairwise(["", *words])]
+    if given[0] == "report" and "--triage" not in given:
+        given += ["--triage", "2"]
     seeds = "0..2" if any("," in word and "=" in word for word in given) else "0..21"
     return [seeds if re.fullmatch(r"\d+\.\.\d+", word) else word for word in given]
 

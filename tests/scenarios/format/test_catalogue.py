@@ -47,12 +47,12 @@ DRAWN = ("chaos", "sessions", "partitions", "power", "racks", "rolling")
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("mode", ["hw", "kip320"])
 def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
-    rows = [run_row(catalogue.load(name), mode, seed) for seed in range(60)]
+    rows = [run_row(catalogue.load(name), mode, seed) for seed in range(30)]
     floors = {"batches_acked": 30, "records_acked": 60, "elections": 3, "faults": 5}
     for column, floor in floors.items():
         assert statistics.median(row[column] for row in rows) >= floor, column
-    assert sum(row["vacuous"] for row in rows) <= 5  # Of 60; of all, fewer than 5 %.
-    assert sum(row["inside"] for row in rows) >= (36 if name == "power" else 24)
+    assert sum(row["vacuous"] for row in rows) <= 3  # Of 30; of all, fewer than 5 %.
+    assert sum(row["inside"] for row in rows) >= (18 if name == "power" else 12)
     assert statistics.median(row["sim_us"] for row in rows) >= 300_000_000
     assert [row["error"] for row in rows if row["error"]] == []
 

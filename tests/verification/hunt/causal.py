@@ -90,9 +90,9 @@ class _Numbered(Fault):
 
     number: int = -1
 
-    def with_targets(self, targets: tuple[int, ...]) -> Fault:
+    def with_targets(self, targets: tuple[int, ...], delays_us: tuple[int, ...] | None = None) -> Fault:
         """See `Fault.with_targets`."""
-        return replace(self, targets=targets)
+        return replace(self, targets=targets, delays_us=self.delays_us if delays_us is None else delays_us)
 
 
 @dataclass

@@ -23,16 +23,18 @@ PAIRS = [
     for subject in SUBJECTS.values()
     for place, release in enumerate(subject.rules)
 ]
+EACH = 4
+"""Of this many operations of a case, one is left out in turn."""
 
 
 @pytest.mark.world
 @pytest.mark.parametrize(("subject", "release"), PAIRS, ids=lambda value: getattr(value, "name", value))
 def test_a_seed_is_a_case_and_any_part_of_it_runs(subject: Subject, release: str) -> None:
-    for seed in range(20):
+    for seed in range(12):
         case = subject.case(release, seed)
         assert case == subject.case(release, seed)
         assert len(subject.core(case, release)) == len(case)
-        for place in range(len(case)):
+        for place in range(seed % EACH, len(case), EACH):
             subject.core(case[:place] + case[place + 1 :], release)
     assert any(path.parent.name != "common" for path in sources(subject, release))
 

@@ -1,0 +1,1 @@
+"""The playground: Highwater in a browser (`.ci/playground`)."""
