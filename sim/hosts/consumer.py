@@ -387,7 +387,7 @@ class Consumer(Client):
                 self._reset_to(request.timestamp, reply)
 
     def _reset_to(self, timestamp: int, reply: ListOffsetsResponse) -> None:
-        """Kafka: consumer.internals.Fetcher#resetOffsetIfNeeded (2.6), OffsetFetcherUtils#resetPositionIfNeeded
+        """Kafka: consumer.internals.Fetcher#resetOffsetIfNeeded (1.1-2.6), OffsetFetcherUtils#resetPositionIfNeeded
         (3.9-4.4).
         """
         strategy = "earliest" if timestamp == EARLIEST else "latest"

@@ -21,7 +21,7 @@ from sim.protocol.replica.partition import Partition
 
 
 class KRaftReplicaManager(ReplicaManager):
-    """See the module. Kafka: ReplicaManager.
+    """See the module. Kafka: ReplicaManager (0.10.2-4.4).
 
     Attributes:
         assignments: reports their log directories.

@@ -18,7 +18,7 @@ COPY_US: Final = 100_000
 
 
 class ReplicaAlterLogDirsThread:
-    """See the module. Kafka: ReplicaAlterLogDirsThread."""
+    """See the module. Kafka: ReplicaAlterLogDirsThread (1.1-4.4)."""
 
     __slots__ = ("_assignments", "_broker", "_known", "_moving", "_promoted", "_replicas")
 

@@ -23,7 +23,7 @@ from sim.protocol.replica.delayed_fetch import DelayedFetch
 
 
 class ReplicaManager(HostedReplicas):
-    """See the module. Kafka: ReplicaManager, LogManager.
+    """See the module. Kafka: ReplicaManager, kafka.log.LogManager.
 
     Args:
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.

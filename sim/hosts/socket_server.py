@@ -7,7 +7,9 @@ time from an earlier moment. So the answer reaches no one; the broker still read
 be sent, and then closes the connection.
 
 Followers and consumers have one request to a broker in flight, except for those of consumers that wait for offsets or
-leader epochs, which are as if on a connection of their own. Kafka: network.SocketServer, network.KafkaChannel.
+leader epochs, which are as if on a connection of their own.
+
+Kafka: Processor#processCompletedReceives, network.KafkaChannel.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ class _Expiry(Event):
 
 
 class SocketServer:
-    """See the module. Kafka: network.SocketServer."""
+    """See the module. Kafka: Processor#processCompletedReceives."""
 
     __slots__ = ("_channels", "_handler", "_kernel", "_life")
 
@@ -141,7 +143,10 @@ class SocketServer:
             self._await_expiry(channel)
 
     def answered(self, request: ProduceRequest) -> None:
-        """Read a connection again, whose request was answered, or needs no answer. Kafka: KafkaChannel#maybeUnmute."""
+        """Read a connection again, whose request was answered, or needs no answer.
+
+        Kafka: KafkaChannel#maybeUnmute (2.0-4.4).
+        """
         key = request.client, request.connection
         channel = self._channels.get(key)
         if channel is None or not channel.waits_for(request):

@@ -15,7 +15,7 @@ from sim.protocol.messages import EPOCH_DURING_DELETE, FENCED_LEADER_EPOCH, NONE
 
 
 class ZkReplicaManager(ReplicaManager):
-    """See the module. Kafka: ReplicaManager.
+    """See the module. Kafka: ReplicaManager (0.10.2-4.4).
 
     Attributes:
         isr_manager: writes ISR changes.

@@ -337,7 +337,7 @@ class ZooKeeper(ZooKeeperSessions):
     def delete_topic(self, names: tuple[str, ...]) -> bool:
         """See `ControlPlane.delete_topic`: the deletion is requested, and the topic's history ends.
 
-        Kafka: AdminZkClient#deleteTopic (1.1-3.9), AdminUtils#deleteTopic (0.10.2).
+        Kafka: AdminZkClient#deleteTopic (1.1-3.9), AdminUtils#deleteTopic (0.10.2-2.0).
         """
         has_controller = not self.frozen and self.controller in self.sessions
         if not has_controller or self.state.partition_epoch < 0:

@@ -524,7 +524,10 @@ class LeaderAndIsr:
         self.controller_epoch: Final = controller_epoch
 
     def during_delete(self) -> LeaderAndIsr:
-        """This state as a controller sends it while the topic is being deleted. Kafka: LeaderAndIsr#duringDelete."""
+        """This state as a controller sends it while the topic is being deleted.
+
+        Kafka: LeaderAndIsr#duringDelete (1.1-3.9).
+        """
         return LeaderAndIsr(
             self.name, LEADER_DURING_DELETE, EPOCH_DURING_DELETE, self.isr, self.partition_epoch, self.replicas
         )

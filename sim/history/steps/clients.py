@@ -155,7 +155,9 @@ BATCH_FAILED: Final[StepKind] = StepKind(
 
 
 class BatchFailed(Step):
-    """A producer gave a batch up: ``delivery.timeout.ms`` expired, or the error is fatal. Kafka: Sender#failBatch.
+    """A producer gave a batch up: ``delivery.timeout.ms`` expired, or the error is fatal.
+
+    Kafka: Sender#failBatch (1.1-4.4).
 
     Attributes:
         first_id: id of its first record.

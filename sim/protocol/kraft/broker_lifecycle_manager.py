@@ -179,7 +179,8 @@ class BrokerLifecycleManager:
     def propagate_directory_cordoned(self, cordoned: tuple[int, ...]) -> None:
         """Tell of the cordoned log directories with the next heartbeats, the first of them at once.
 
-        Kafka: BrokerLifecycleManager#propagateDirectoryCordoned, BrokerLifecycleManager.CordonedDirEvent#run (4.3-4.4).
+        Kafka: BrokerLifecycleManager#propagateDirectoryCordoned (4.3-4.4),
+        BrokerLifecycleManager.CordonedDirEvent#run (4.3-4.4).
         """
         self.cordoned = cordoned
         self.cordon_unreported = True

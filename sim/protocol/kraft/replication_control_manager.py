@@ -247,7 +247,7 @@ class ReplicationControlManager:
         than replicas are asked for, or if none of them is active. Brokers whose log directories are all cordoned do not
         count.
         Kafka: StripedReplicaPlacer#place, ReplicationControlManager#createTopic,
-        BrokerHeartbeatManager.UsableBrokerIterator (4.3-4.4).
+        BrokerHeartbeatManager.UsableBrokerIterator.
 
         Args:
             brokers: all brokers, in the order in which replicas are placed.

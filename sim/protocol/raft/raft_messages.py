@@ -145,7 +145,7 @@ class EndQuorumEpochResponse(RaftResponse):
 
 
 class RaftFetchRequest(RaftRequest):
-    """A fetch of the metadata log. Kafka: message.FetchRequestData.
+    """A fetch of the metadata log. Kafka: message.FetchRequestData (2.6-4.4).
 
     Attributes:
         fetch_offset: end offset of the sender's log, up to which a voter has flushed it.
@@ -170,7 +170,7 @@ class RaftFetchRequest(RaftRequest):
 
 
 class RaftFetchResponse(RaftResponse):
-    """Response to a fetch of the metadata log. Kafka: FetchResponseData.
+    """Response to a fetch of the metadata log. Kafka: FetchResponseData (2.6-4.4).
 
     Attributes:
         batches: records from the fetch offset on.

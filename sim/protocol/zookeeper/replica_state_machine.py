@@ -23,7 +23,8 @@ _PREVIOUS: Final = {
     DELETION_SUCCESSFUL: (DELETION_STARTED,),
     DELETION_INELIGIBLE: (OFFLINE, DELETION_STARTED),
 }
-"""State of a replica -> the states from which it may be reached. Kafka: ReplicaState#validPreviousStates."""
+"""State of a replica -> the states from which it may be reached. Kafka: ReplicaState#validPreviousStates (1.1-3.9).
+"""
 
 TopicReplica = tuple[str, int]
 """A replica of a topic to be deleted: (partition, broker). Kafka: PartitionAndReplica."""

@@ -40,7 +40,7 @@ class TopicDeletionManager:
     def init(self, topics: Iterable[str]) -> None:
         """Note the topics whose deletion a new controller continues; `resume_deletions` follows.
 
-        Kafka: TopicDeletionManager#init (1.1-3.9), KafkaController#fetchTopicDeletionsInProgress.
+        Kafka: TopicDeletionManager#init (1.1-3.9), KafkaController#fetchTopicDeletionsInProgress (1.1-3.9).
         """
         context = self._context
         reassigned = {topic_of(name) for name in context.targets}
