@@ -211,7 +211,13 @@ ANYWHERE: dict[str, set[str]] = {
     "highwater": {"click", "rich"},
 }
 ONLY_IN = {
-    "pyspark": {"highwater.spark", "highwater.spark_source", "scenarios.campaign.spark", "scenarios.sweep.spark"},
+    "pyspark": {
+        "highwater.spark",
+        "highwater.spark_source",
+        "scenarios.campaign.spark",
+        "scenarios.sweep.spark",
+        "scenarios.sweep.tables",
+    },
     "pyarrow": {
         "highwater.functions",
         "highwater.spark_source",

@@ -89,10 +89,25 @@ Tick = Callable[[Iterable[tuple[WavePlan, int]]], None]
 """Called with running waves and their finished chunks."""
 
 
+class Copies(Protocol):
+    """Gets a copy of the rows of each wave that counts."""
+
+    def copy(self, folder: Folder, wave: str, grid: Sequence[str], *, again: bool) -> None:
+        """Copy a wave, once; `again`: its rows, or some of them, may have been copied before.
+
+        Raises:
+            StorageError: the copy cannot be written.
+        """
+
+
 class Backend(Protocol):
     """Runs chunks in parallel."""
 
     name: str
+
+    @property
+    def copies(self) -> Copies | None:
+        """What gets a copy of each wave, once the backend has started."""
 
     def start(self, folder: Folder, poll: Callable[[], None]) -> int:
         """Start, calling `poll` a few times a second (it may raise); return how many tasks run in parallel.
@@ -280,12 +295,16 @@ class _Job:
         for line in self._idle:
             self._note(line)
         _clear_up(self._folder, self._claim.name)
-        if self._begun:
-            self._count()
+        there = self._count() if self._begun else []
         self._show(0)
+        slots = 0
+        if (copies := self._backend.copies) is not None:
+            slots = self._start(poll)
+            for wave in there:
+                poll()
+                copies.copy(self._folder, wave, tuple(self._sweep.grid), again=True)
         if reuse is not None:
             self._take_over(poll, reuse)
-        slots = 0
         begin = time.monotonic()
         for extent in self._steps(until, begin):
             if not extent.minus(self._covered):
@@ -316,6 +335,8 @@ class _Job:
             self._note("starting Spark, which may take a minute")
         slots = self._backend.start(self._folder, poll)
         self._begin()
+        if not self._missing():
+            return slots
         self._seconds = _pilot_seconds(self._text, self._missing())
         if (text := long_notice(self._seconds * units(self._missing()) / slots)) is not None:
             self._note(text)
@@ -375,14 +396,15 @@ class _Job:
         write_json(self._folder, ownership.RUN, self._run)
         self._begun = True
 
-    def _count(self) -> None:
-        """Add the finished waves to the summary."""
+    def _count(self) -> list[str]:
+        """Add the finished waves to the summary; return their names."""
         store = Store(self._folder).choose(runs=StoredRuns.ALL)
         for _, table in store.tables():
             self._summary.add(table)
         for error in store.damage.values():
             self._note(f"{self._folder.shown}: {error}; the wave does not count and is run again")
         self._covered = store.covered
+        return [wave.name for wave in store.waves if wave.name not in store.damage]
 
     def _plan(self, pieces: Sequence[Piece], chunks: int | None, slots: int, task_seconds: float) -> WavePlan:
         wave = f"wave={self._claim.name}-{next(self._numbers):05d}"
@@ -408,7 +430,10 @@ class _Job:
         self._folder.write(f"{wave_path(plan.wave)}/{manifest.NAME}", listed.to_bytes(), manifest.START)
         self._planned.remove(plan.wave)
         self._summary.add(rows)
+        overlaps = self._covered.overlaps(Extent(covers))
         self._covered = self._covered.plus(covers)
+        if (copies := self._backend.copies) is not None:
+            copies.copy(self._folder, plan.wave, tuple(self._sweep.grid), again=overlaps)
         return units(covers)
 
     def _read_back(self, plan: WavePlan) -> tuple[tuple[Part, ...], Any, list[Piece]]:

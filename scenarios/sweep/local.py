@@ -27,6 +27,7 @@ class LocalBackend:
     """A pool of worker processes."""
 
     name = "local"
+    copies = None
 
     def __init__(self, workers: int) -> None:
         self._number = workers

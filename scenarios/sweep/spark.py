@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from scenarios.sweep.driver import Tick, WavePlan
     from scenarios.sweep.extent import Piece
     from scenarios.sweep.folder import Folder
+    from scenarios.sweep.tables import RowTable
 
 OLDEST: Final = (3, 5)
 TOO_NEW: Final = (4, 4)
@@ -117,6 +118,7 @@ class SparkBackend:
         conf: Spark settings. They may contain credentials, so they are passed on and never stored.
         mixed_builds: whether workers may run another build (plain, compiled) than the driver.
         title: what is run, for the names of Spark's application and jobs.
+        table: gets a copy of each wave.
     """
 
     name = "spark"
@@ -128,8 +130,10 @@ class SparkBackend:
         *,
         mixed_builds: bool = False,
         title: str = "",
+        table: RowTable | None = None,
     ) -> None:
         self._master = master
+        self._table = table
         self._title = f"highwater: {title}" if title else "highwater"
         self._conf = dict(conf or {})
         self._mixed_builds = mixed_builds
@@ -185,6 +189,25 @@ class SparkBackend:
             if isinstance(error, Exception) and re.search(_UNWRITABLE, str(error)):
                 raise _cannot_write(folder, error) from None
             raise
+
+    @property
+    def copies(self) -> SparkBackend | None:
+        """This object, if there is a table."""
+        return None if self._table is None else self
+
+    def copy(self, folder: Folder, wave: str, grid: Sequence[str], *, again: bool) -> None:
+        """See `Copies`."""
+        assert self._spark is not None
+        assert self._table is not None
+        try:
+            self._table.copy(self._spark, folder, wave, grid, again=again)
+        except Exception as error:
+            if not _is_of_spark(error):
+                raise
+            causes = re.findall(r"^Caused by: (.*)$", str(error), re.MULTILINE)
+            reason = masked(causes[-1] if causes else _reason(error))
+            place = f"{self._table.form} {masked(self._table.name)}"
+            raise StorageError(f"Spark cannot append {wave} to {place}: {reason}") from None
 
     def close(self) -> None:
         """Stop the session if this object created it."""

@@ -63,6 +63,14 @@ class SweepOptions(SweepRequest):
     conf: Annotated[
         Sequence[str], Option(metavar="KEY=VALUE", multiple=True, before="blows", help="Spark setting.")
     ] = ()
+    table: Annotated[
+        str | None,
+        Option(
+            metavar="FORMAT:NAME",
+            before="blows",
+            help="Append the rows to this table of Spark's, too: delta:NAME, delta:/a/path or iceberg:NAME.",
+        ),
+    ] = None
     chunks: Annotated[
         int | None,
         Option(
@@ -187,11 +195,13 @@ def _task_seconds(given: float | None, master: str | None) -> float:
 
 def _backend(asked: SweepOptions, conf: dict[str, str], title: str) -> Backend:
     if asked.local is None:
+        from scenarios.sweep import tables
         from scenarios.sweep.spark import SparkBackend
 
-        return SparkBackend(asked.master, conf, mixed_builds=asked.mixed_builds, title=title)
-    if asked.master is not None or conf or asked.mixed_builds:
-        raise InputError("--local excludes Spark's options --master, --conf and --mixed-builds")
+        table = None if asked.table is None else tables.parse(asked.table)
+        return SparkBackend(asked.master, conf, mixed_builds=asked.mixed_builds, title=title, table=table)
+    if asked.master is not None or conf or asked.mixed_builds or asked.table is not None:
+        raise InputError("--local excludes Spark's options --master, --conf, --table and --mixed-builds")
     from scenarios.sweep.local import LocalBackend
 
     return LocalBackend(asked.local)

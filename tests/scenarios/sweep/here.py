@@ -9,7 +9,7 @@ from scenarios.sweep import parts, units
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from scenarios.sweep.driver import WavePlan
+    from scenarios.sweep.driver import Copies, WavePlan
     from scenarios.sweep.folder import Folder
 
 
@@ -17,6 +17,7 @@ class Here:
     """`before` is called before each wave with its number."""
 
     name = "here"
+    copies: Copies | None = None
 
     def __init__(self, before: Callable[[int], None] = lambda _: None) -> None:
         self.before = before

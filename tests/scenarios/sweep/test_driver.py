@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ from tests.named import run_row
 from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scenarios.sweep.driver import WavePlan
 
@@ -322,6 +324,41 @@ def test_a_driver_that_stood_still_finds_out_why_its_parts_are_gone(tmp_path: Pa
 
     with pytest.raises(UnavailableError, match="another driver has taken over"):
         run_sweep(CANARY, tmp_path, Stopped())
+
+
+class Copied(Here):
+    """Keeps the seeds of each wave that it was given; raises in one of them."""
+
+    def __init__(self, kept: dict[str, set[int]], failing: int = -1) -> None:
+        super().__init__()
+        self.copies = self
+        self.kept = kept
+        self.failing = failing
+        self.told: list[tuple[str, bool]] = []
+
+    def copy(self, folder: Folder, wave: str, grid: Sequence[str], *, again: bool) -> None:
+        self.told.append((wave, again))
+        if len(self.told) == self.failing:
+            raise StorageError("the table is full")
+        files = [file for file in folder.files(parts.wave_path(wave)) if parts.is_part(file.rpartition("/")[2])]
+        tables = [pq.read_table(io.BytesIO(folder.read(file))) for file in files]
+        assert wave not in self.kept or again
+        self.kept[wave] = {int(seed) for table in tables for seed in table["seed"].to_numpy()}
+
+
+def test_each_wave_is_copied_once_it_counts_and_again_by_a_driver_that_resumes(tmp_path: Path) -> None:
+    kept: dict[str, set[int]] = {}
+    with pytest.raises(StorageError, match="the table is full"):
+        run_sweep(CANARY, tmp_path, Copied(kept, failing=3), chunks=1)
+    assert len(kept) == 2
+    assert len(store.Store(tmp_path).waves) == 3
+    resumed = Copied(kept)
+    run_sweep(CANARY, tmp_path, resumed, chunks=1)
+    assert [again for _, again in resumed.told] == [True, True, True, False]
+    assert sorted(seed for seeds in kept.values() for seed in seeds) == list(range(40))
+    over = Copied(kept)
+    assert run_sweep(CANARY, tmp_path, over)["complete"]
+    assert [again for _, again in over.told] == [True] * 4
 
 
 @pytest.mark.world
