@@ -75,9 +75,11 @@ def test_a_row_of_a_table_that_begins_with_a_scenario_leads_to_its_run(links: An
 def test_every_finding_every_guide_and_the_lesson_have_links(links: Any) -> None:
     docs = ci_program("docs")
     tree = docs.pages()
-    found = links.with_links("reference/findings.md", docs.findings_page())
     for finding in docs.findings():
-        assert f"playground/index.html#explain%20{finding}%20--mode%20" in found
+        command = links.told(finding)
+        assert command.startswith(f"explain {finding} --mode ")
+        assert links.runnable(command) == command
+    assert "playground/index.html#explain%20" in links.with_links("a.md", tree["highwater/lab/confirm/FINDINGS.md"])
     for page in ("guide/kip-author", "guide/tutorial", "guide/lesson", "guide/committer"):
         name = f"notebooks/{page}.md"
         assert "playground/index.html#" in links.with_links(name, tree[name])

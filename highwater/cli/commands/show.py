@@ -24,7 +24,12 @@ class ShowOptions(ShownRequest):
     """The options of the command."""
 
     against: Annotated[
-        str | None, Option(metavar="MODE|RULE=VALUE", help="Show the same seed in another mode, or with another rule.")
+        str | None,
+        Option(
+            metavar="MODE|RULE=VALUE",
+            help="Show the same seed in another mode, or with another rule.",
+            completes="modes",
+        ),
     ] = None
     kind: Annotated[str | None, kind_option("The violation to explain; by default the first.")] = None
     everything: Annotated[bool, Option("--all", help="All sentences of the story, not only the most important.")] = (

@@ -42,6 +42,7 @@ def test_it_has_methods_the_repair_and_the_text(page: str) -> None:
     assert "**The repair.** Rule `skipped_epoch` with value `forgets-leo`." in section
     assert "**Known upstream.** " in section
     assert "**What an operator sees.**" in section
+    assert "**Replay.** `highwater explain leo-of-skipped-epoch --mode elr-4.3`" in section
     assert "### leo-of-skipped-epoch-paused\n" in section
 
 
