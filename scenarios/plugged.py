@@ -156,12 +156,13 @@ TICKS: Final = 2
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Bound the CPU time of each call of a plug-in's function; in the main thread only, since others get no signals.
+    """Bound the CPU time of each call of a plug-in's function, in the main thread only, since others get no signals.
+    WebAssembly has no timers: there it is not bounded.
 
     Raises:
         PluginHangsError: in the function.
     """
-    if not LOADED or threading.current_thread() is not threading.main_thread():
+    if not LOADED or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
     watch = _Watch(sys._getframe(2))  # noqa: SLF001 - the caller's

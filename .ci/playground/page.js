@@ -297,7 +297,9 @@ part("open").onchange = async () => {
     files.set(file.name, await file.text());
     opened.push(file.name);
   }
-  if (opened.length) part("line").value = `run ${opened[0]} --mode hw`;
+  const first = opened[0] ?? "";
+  if (first.endsWith(".py")) part("line").value = `run kip101-scenario-1 --mode hw --plugin ${first}`;
+  else if (first) part("line").value = `run ${first} --mode hw`;
   part("words").textContent = `Opened: ${opened.join(", ")}`;
 };
 for (const made of document.querySelectorAll(".try")) {

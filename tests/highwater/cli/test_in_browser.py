@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tests.conftest import Call
 
 BROWSER = """
-import sys
+import signal, sys
+
+del signal.setitimer
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -34,6 +36,21 @@ for line in {lines}:
     print("exit", code, line)
 """
 """A process that lacks what a browser lacks."""
+PLUGIN = """
+from highwater.plugin import RECORDS_OR_NONE, Checker, Finding, Plugin
+
+API_VERSION = 1
+
+
+class Truncated(Checker):
+    FINDINGS = (Finding("truncated", RECORDS_OR_NONE, is_warning=True),)
+
+    def on_truncate(self, step):
+        self._warns("truncated", step.at_us, "seen")
+
+
+PLUGIN = Plugin(checkers=[Truncated])
+"""
 MISSING = {REQUIRED[package] for package in REQUIRED.keys() - set(IN_BROWSER)} | {"resource", "_multiprocessing"}
 LINES = (
     "run kip101-scenario-1 --mode hw",
@@ -45,10 +62,12 @@ LINES = (
     "explore --mode kraft --losses 0 --fences 0",
     "scenarios new ./mine.toml --drawn",
     "run ./mine.toml --mode hw",
+    "run canary --mode hw --plugin mine.py",
 )
 
 
 def test_what_the_playground_offers_needs_nothing_that_a_browser_lacks(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN)
     script = BROWSER.format(missing=MISSING, lines=LINES)
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
     assert "internal error" not in done.stderr
