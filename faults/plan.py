@@ -7,7 +7,7 @@ A plan is drawn from the seed alone, with one random stream for each fault, so a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -63,10 +63,10 @@ class Trigger:
         self.until_us = until_us
         self.sequence = sequence
 
-    def row(self) -> tuple[str | int, ...]:
-        """Its row in the plan's hash, part of that of its fault."""
-        sequence: tuple[str | int, ...] = ("in", self.sequence) if self.sequence else ()
-        return ("at", self.moment, self.occurrence, self.after_us, self.until_us, *sequence)
+    def row(self) -> str:
+        """Its row in the plan's hash, the end of that of its fault."""
+        sequence = f",in,{self.sequence}" if self.sequence else ""
+        return f",at,{self.moment},{self.occurrence},{self.after_us},{self.until_us}{sequence}"
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -178,16 +178,27 @@ class Fault:
             self.directory,
         )
 
-    def row(self) -> tuple[str | int, ...]:
+    def row(self) -> str:
         """Its row in the plan's hash; a fault of an earlier plan version has the same row as then."""
-        more: tuple[str | int, ...] = ("with", self.value, *self.replicas) if self.value or self.replicas else ()
+        both_ways = "True" if self.both_ways else "False"
+        row = f"{self.kind},{self.at_us}{_joined(self.targets)},{self.lasts_us}{_joined(self.delays_us)},{both_ways}"
+        if self.value or self.replicas:
+            row += f",with,{self.value}{_joined(self.replicas)}"
         if self.trigger is not None:
-            more += self.trigger.row()
+            row += self.trigger.row()
         if self.partition:
-            more += ("of", self.partition)
+            row += f",of,{self.partition}"
         if self.directory:
-            more += ("within", self.directory)
-        return (self.kind, self.at_us, *self.targets, self.lasts_us, *self.delays_us, self.both_ways, *more)
+            row += f",within,{self.directory}"
+        return row
+
+
+def _joined(numbers: tuple[int, ...]) -> str:
+    """Numbers of a row, each after a comma."""
+    text = ""
+    for number in numbers:
+        text += f",{number}"
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +213,7 @@ class Plan:
 
     def plan_hash(self) -> str:
         """Hash of the plan (16 hex digits)."""
-        return hash_of(fault.row() for fault in self.faults)
+        return hash_of([fault.row() for fault in self.faults])
 
 
 def plan_from_json(data: Mapping[str, Any]) -> Plan:
@@ -237,7 +248,6 @@ def directions(fault: Fault) -> list[tuple[int, int]]:
     return [(source, target), (target, source)] if fault.both_ways else [(source, target)]
 
 
-def hash_of(rows: Iterable[tuple[str | int, ...]]) -> str:
+def hash_of(rows: list[str]) -> str:
     """Hash of rows (16 hex digits)."""
-    text = ";".join([",".join(map(str, row)) for row in rows])
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(";".join(rows).encode(), digest_size=8).hexdigest()

@@ -53,6 +53,11 @@ class RealisedFault:
         self.effective = effective
         self.fault = fault
 
+    def row(self) -> str:
+        """Its row in the hash of the realised faults."""
+        targets = "".join([f",{target}" for target in self.targets])
+        return f"{self.kind}{targets},{self.at_us},{self.effective}"
+
     def to_json(self) -> dict[str, Any]:
         """As plain data, with `details`."""
         found = {"kind": self.kind, "targets": list(self.targets), "at_us": self.at_us, "effective": self.effective}
@@ -265,7 +270,7 @@ class Injection:
 
     def faults_hash(self) -> str:
         """Hash of the realised faults (16 hex digits)."""
-        return hash_of((entry.kind, *entry.targets, entry.at_us, entry.effective) for entry in self.realised)
+        return hash_of([entry.row() for entry in self.realised])
 
     def to_json(self) -> list[dict[str, Any]]:
         """The realised faults as plain data."""

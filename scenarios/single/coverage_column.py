@@ -26,7 +26,13 @@ def width() -> int:
 def column(coverage: Coverage, realised: Iterable[RealisedFault]) -> str:
     """The column of a run."""
     effective = {fault.kind for fault in realised if fault.effective}
-    return f"{coverage.bits({kind: number for number, kind in enumerate(KINDS)}, effective):x}"
+    return f"{coverage.bits(_numbers(tuple(KINDS)), effective):x}"
+
+
+@lru_cache(maxsize=4)
+def _numbers(kinds: tuple[str, ...]) -> dict[str, int]:
+    """The kinds of faults, which plug-ins may add to, with their numbers."""
+    return {kind: number for number, kind in enumerate(kinds)}
 
 
 def moved(column: str, rules: Rules, others: Rules) -> str:
