@@ -92,6 +92,7 @@ class FaultBounds:
             self.others_percent,
             self.copying_percent,
             self.one_directory_percent,
+            self.controllers_percent,
         )
 
 
