@@ -390,13 +390,13 @@ def _draw_chain(
     latest_us = -1
     order: tuple[str, ...] = ()
     faults: list[Fault] = []
-    enabled = frozenset(kinds)
+    of_seed = frozenset(kinds)
     for position in range(incident.faults):
         own = streams(f"fault:{first + position}")
         if not position and own.random() * 100 < ORDERED_PERCENT:
             order = choice(own, [names for names in ORDERS if len(names) <= incident.faults] or [()])
         known = HAZARDS[order[position]] if position < len(order) else None
-        if known is not None and not enabled.isdisjoint(known.kinds):
+        if known is not None and not of_seed.isdisjoint(known.kinds):
             faults.append(_draw_ordered(own, known, kinds, limits if position else soon, at_us, last_us))
             latest_us = at_us if position else latest_us
             at_us = min(at_us + integer(own, 0, CHAIN_GAPS_US[0]), last_us)
@@ -407,7 +407,7 @@ def _draw_chain(
         kind = choice(own, kinds if position else movers)
         name = choice(own, then if own.random() * 3 < 2 else tuple(HAZARDS))
         hazard = HAZARDS[name]
-        fitting = [other for other in hazard.kinds if other in enabled]
+        fitting = [other for other in hazard.kinds if other in of_seed]
         if position and fitting and own.getrandbits(2):
             moment, target, kind = choice(own, hazard.moments), choice(own, hazard.targets), choice(own, fitting)
             peer, then = hazard.peer, hazard.then
