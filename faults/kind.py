@@ -105,6 +105,8 @@ THE_LEADER: Final = Targets("the leader", implied=LEADER, allows_zero=True)
 """The leader when the fault strikes."""
 THE_CONTROLLER: Final = Targets("the controller", implied=CONTROLLER)
 """The active controller when the fault strikes; without one, the fault has no effect."""
+OF_CONTROLLERS: Final = (MACHINE, MACHINES, PROCESS, LINK, REPLICATED)
+"""What may be of a controller that is a process, besides `THE_CONTROLLER`."""
 CLUSTER: Final = Targets("the cluster", allows_zero=True)
 """The cluster as a whole: 0."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from faults.kind import STALLED, THE_CONTROLLER
+from faults.kind import OF_CONTROLLERS, STALLED, THE_CONTROLLER
 from faults.kinds.message_faults import MessageFault
 from faults.kinds.registry import KINDS, LINKS, details
 from faults.plan import (
@@ -228,8 +228,11 @@ class Injection:
         """The broker that has a role now; 0 if there is none, for faults of the controller."""
         if target >= 0:
             return target
-        if target == CONTROLLER and (self._cluster.controller or KINDS[fault.kind].targets is THE_CONTROLLER):
-            return self._cluster.controller
+        if target == CONTROLLER:
+            controller, targets = self._cluster.controller, KINDS[fault.kind].targets
+            strikes = targets in OF_CONTROLLERS or controller in self._cluster.settings
+            if targets is THE_CONTROLLER or (controller and strikes):
+                return controller
         if target == STEP_BROKER and step_broker > 0:
             return step_broker
         if target == LAST_TARGET and self._struck > 0:

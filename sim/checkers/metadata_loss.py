@@ -32,6 +32,8 @@ class MetadataLoss(Checker):
         self._batches: dict[int, RaftBatch] = {}
         self._ends: dict[int, tuple[int, int]] = {}
         """Node -> incarnation of its last process, and the offset up to which that knows batches to be committed."""
+        self._reported: set[tuple[int, int]] = set()
+        """Nodes and incarnations of the processes with which something is wrong."""
         self._is_excused = False
 
     def on_controller_process(self, step: steps.ControllerProcess) -> None:
@@ -55,5 +57,9 @@ class MetadataLoss(Checker):
         self._ends[step.node] = step.incarnation, end
 
     def _report(self, step: steps.RaftCommit, what: str) -> None:
+        process = step.node, step.incarnation
+        if process in self._reported:
+            return
+        self._reported.add(process)
         promised = NOT_PROMISED if self._is_excused else ""
         self._violates("metadata-loss", step.at_us, f"node {step.node} {what}", promised=promised)
