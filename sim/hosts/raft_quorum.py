@@ -314,6 +314,8 @@ class RaftQuorum(ControlPlane):
         state, active = self.state_of(name), self.active
         if active is None or active.active is None or not isinstance(state, PartitionRegistration):
             return {}
+        if active.controller.waits:  # Its state is tentative.
+            return {}
         return active.active.settings_in_force(state)
 
     def settings_arrived(self, broker: int, broker_epoch: int, received: int) -> bool:  # noqa: ARG002 - for ZooKeeper

@@ -152,6 +152,11 @@ class ReplicatedController:
         self.claim_epoch = NO_EPOCH
         self.stable_offset = 0
 
+    @property
+    def waits(self) -> bool:
+        """Whether events wait for a commit."""
+        return self._deferred.highest_pending_offset() >= 0
+
     # What the Raft client reports.
 
     def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
