@@ -42,7 +42,7 @@ _OWN: Final[dict[str, Action]] = {
     "isr": Action("persist an ISR", {"isr": _ISR}, scripted_only=True),
     "end-offsets": Action("let the consumer send ListOffsets(latest)", _OF),
     "delete-records": Action("move the log start", {"offset": Param("offset", required=True), **_OF}),
-    "start": Action("start a stopped broker", {"broker": _BROKER}),
+    "start": Action("start a stopped broker or controller", {"broker": Param("machine", required=True)}),
     "heal": Action(
         "heal all links, or one link",
         {"from": Param("endpoint"), "to": Param("endpoint")},

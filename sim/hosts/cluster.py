@@ -221,8 +221,9 @@ class Cluster:
 
     def _lengthen_links(self) -> None:
         """Add the latency within and between racks."""
-        for source in self.settings:
-            for target in self.settings:
+        nodes = [*self.settings, *self.controllers]
+        for source in nodes:
+            for target in nodes:
                 added_us = self.topology.added_us(source, target) if source != target else 0
                 if added_us:
                     self.network.add_latency(source, target, added_us)

@@ -11,7 +11,6 @@ from sim.hosts.metadata_ledger import MetadataLedger
 from sim.hosts.raft_controller import ControllerSetup, RaftController
 from sim.hosts.raft_machine import RaftMachine
 from sim.kernel.scheduler import ALWAYS
-from sim.kernel.streams import Stream, integer
 
 RESTART_US: Final = 10_000_000
 """How soon a controller whose Raft thread threw an exception is started again, as by a supervisor."""
@@ -31,8 +30,7 @@ class RaftControllers:
     setup: ControllerSetup
     network: Network
 
-    def __init__(self, count: int, stream: Stream, ledger: MetadataLedger) -> None:
-        self._stream = stream
+    def __init__(self, count: int, ledger: MetadataLedger) -> None:
         self._ledger = ledger
         self.machines = {FIRST_CONTROLLER + place: RaftMachine() for place in range(count)}
         self.running: dict[int, RaftController] = {}
@@ -65,11 +63,10 @@ class RaftControllers:
     # Processes.
 
     def boot(self, network: Network) -> None:
-        """Start all controllers; one of them has run for two seconds, and so becomes leader at once."""
+        """Start all controllers; the first has run for two seconds, and so becomes leader at once."""
         self.network = network
-        leader = FIRST_CONTROLLER + integer(self._stream, 0, len(self.machines) - 1)
         for node in self.machines:
-            self._start(node, 2 * self.setup.raft.election_timeout_us if node == leader else 0)
+            self._start(node, 2 * self.setup.raft.election_timeout_us if node == FIRST_CONTROLLER else 0)
 
     def start(self, node: int) -> bool:
         """Start a controller's process; False if it runs."""

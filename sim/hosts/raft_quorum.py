@@ -53,7 +53,7 @@ class RaftQuorum(ControlPlane):
         settings = quorum_settings(setup.config)
         self.session_us = settings.session_us
         self.ledger = MetadataLedger(self, setup)
-        self.controllers = RaftControllers(setup.controllers, setup.stream, self.ledger)
+        self.controllers = RaftControllers(setup.controllers, self.ledger)
         raft = QuorumConfig(election_timeout_us=settings.election_us, fetch_timeout_us=settings.fetch_timeout_us)
         key = setup.stream.getrandbits(61)
         self.controllers.setup = ControllerSetup(
