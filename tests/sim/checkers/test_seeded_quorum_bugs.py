@@ -14,7 +14,7 @@ from tests.named import run_row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SEEDS = range(12)
+SEEDS = range(20)
 
 
 def inside(seed: int) -> set[str]:
