@@ -435,7 +435,7 @@ def test_a_place_of_a_mutant_is_a_condition_but_where_it_changes_several_things(
         "followers._keep_former",
         "followers._narrow_maximal_isr",
         "isr.joining_without_fetch",
-        *(f"mutations.{name}" for name in ("__init__", "when", "differs", "note_append", "took")),
+        *(f"mutations.{name}" for name in ("__init__", "when", "differs", "note_append", "forget", "took")),
     }
 
 

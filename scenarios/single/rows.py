@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.format.blow import to_text
@@ -87,12 +86,6 @@ class Column:
 
 
 _TO_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-
-
-@lru_cache(maxsize=1024)
-def _as_json(settings: tuple[tuple[str, Cell], ...]) -> str:
-    """Drawn settings, of which a sweep has few."""
-    return _TO_JSON.encode(dict(settings))
 
 
 def _words(kinds: Iterable[str]) -> str:
@@ -264,7 +257,7 @@ def _columns_of_events() -> tuple[Column, ...]:
             "drawn_settings",
             "string",
             "settings drawn by `[draw]`, as a JSON object with sorted keys; `{}` when none",
-            lambda run: _as_json(tuple(run.drawn.items())),
+            lambda run: _TO_JSON.encode(run.drawn),
         ),
         Column(
             "plan_hash", "string", "hash of the planned faults: equal in every mode", lambda run: run.plan.plan_hash()

@@ -134,10 +134,14 @@ class Coverage(steps.Listener):
     @property
     def seen(self) -> int:
         """A bit for each probe, the most significant first: whether it was reached."""
+        seen = self._seen
         for table in self.decisions:
-            for branch in branches(table.rules, table.bits):
-                self._seen[branch] = 1
-        return _number(self._seen)
+            own, bits = branches(table.rules), table.bits
+            while bits:
+                rest = bits & (bits - 1)
+                seen[own[(bits ^ rest).bit_length() - 1]] = 1
+                bits = rest
+        return _number(seen)
 
     def bits(self, kinds: Mapping[str, int], effective: Container[str]) -> int:
         """All coverage as one number: bits of probes, of kinds of faults (numbered from 0) that took effect, and of the

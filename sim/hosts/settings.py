@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from sim.config import KEYS, NEVER, Value, integer
@@ -49,13 +48,7 @@ class BrokerSettings:
 
 
 def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
-    """From a full configuration; the same object for the same, which is never changed."""
-    return _broker_settings(tuple(config), tuple(config.values()))
-
-
-@lru_cache(maxsize=256)  # The seeds of a sweep draw a few settings.
-def _broker_settings(keys: tuple[str, ...], values: tuple[Value, ...]) -> BrokerSettings:
-    config = dict(zip(keys, values, strict=True))
+    """From a full configuration."""
     return BrokerSettings(
         min_insync_replicas=integer(config, "min.insync.replicas"),
         unclean_election=bool(config["unclean.leader.election.enable"]),
@@ -106,13 +99,7 @@ class ClientSettings:
 
 
 def client_settings(config: Mapping[str, Value]) -> ClientSettings:
-    """From a full configuration; as `broker_settings`."""
-    return _client_settings(tuple(config), tuple(config.values()))
-
-
-@lru_cache(maxsize=256)
-def _client_settings(keys: tuple[str, ...], values: tuple[Value, ...]) -> ClientSettings:
-    config = dict(zip(keys, values, strict=True))
+    """From a full configuration."""
     idempotence = bool(config["enable.idempotence"])
     return ClientSettings(
         acks=acks_number(str(config["acks"])),

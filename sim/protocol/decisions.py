@@ -288,7 +288,7 @@ class Decisions:
             choice.against.clear()
         for decision in self._decisions:
             decision.asked = False
-        self.mutants = Mutations(self.rules.mutant)
+        self.mutants.forget()
 
     def _since(self) -> int:
         """`bits` since the last call of `take`."""

@@ -98,6 +98,12 @@ class Mutations:
         """Note that a follower appends fetched batches: two mutants would append those of other responses, too."""
         self.fetch_response_at_another_offset.took = self.fetch_response_of_earlier_epoch.took = True
 
+    def forget(self) -> None:
+        """Forget what a run has executed, and who watched it."""
+        for mutation in self.by_name.values():
+            mutation.took = mutation.differed = False
+            mutation.watch = None
+
     def _of(self, name: str) -> Mutation:
         mutation = self.by_name[name] = Mutation(is_on=name == self._mutant)
         return mutation

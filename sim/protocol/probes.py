@@ -97,27 +97,16 @@ _CHECKED: Final[Mapping[str, str]] = {
 """First kind of a checker's findings -> when it has decided."""
 
 
-def branches(rules: Rules, bits: int) -> set[int]:
-    """Numbers of the branches that a run with these rules reached; `bits` are those of its `Decisions`."""
-    own = _own_branches(rules)
-    found = set()
-    while bits:
-        rest = bits & (bits - 1)
-        found.add(own[(bits ^ rest).bit_length() - 1])
-        bits = rest
-    return found
-
-
 @lru_cache(maxsize=256)
-def _own_branches(rules: Rules) -> list[int]:
-    """For each of `VALUES`, the number of the branch of its rule's value in these rules."""
+def branches(rules: Rules) -> list[int]:
+    """For each of `sim.protocol.decisions.VALUES`, the number of the branch of its rule's value in these rules."""
     return [BRANCHES[rule, rules.value(rule)] for rule, _ in VALUES]
 
 
 def rebuild(added: Iterable[Probe] = ()) -> None:
     """Number the branches of all rules anew, and after them the probes of plug-ins."""
     del PROBES[TRANSITIONS:]
-    _own_branches.cache_clear()
+    branches.cache_clear()
     BRANCHES.clear()
     for rule, spec in RULES.items():
         for value in spec.values:
