@@ -439,6 +439,20 @@ def test_a_place_of_a_mutant_is_a_condition_but_where_it_changes_several_things(
     }
 
 
+# What a C compiler refuses.
+
+KEPT_BY_C = {f"_{word}" for word in ("alignof", "asm", "attribute", "complex", "const", "extension", "imag", "inline")}
+KEPT_BY_C |= {f"_{word}" for word in ("real", "restrict", "signed", "thread", "typeof", "volatile")}
+"""Attributes that are words of gcc's with the underscore that mypyc puts before them."""
+
+
+def test_no_attribute_is_a_word_of_c() -> None:
+    def kept(name: str) -> set[str]:
+        return {node.attr for node in ast.walk(tree(name)) if isinstance(node, ast.Attribute)} & KEPT_BY_C
+
+    assert modules_with(kept, DETERMINISTIC) == {}
+
+
 # What would make runs differ, or files dangerous.
 
 FORBIDDEN_MODULES = {"time", "datetime", "uuid", "secrets", "math", "os", "threading", "asyncio", "socket", "logging"}

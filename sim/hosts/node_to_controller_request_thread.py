@@ -30,16 +30,16 @@ _LANES: Final = 3
 class _Retry(Event):
     """Time to send a request again."""
 
-    __slots__ = ("_lane", "_request", "_thread")
+    __slots__ = ("_lane", "_request", "_sender")
     elision_safe = True
 
     def __init__(self, thread: NodeToControllerRequestThread, lane: int, request: Message) -> None:
-        self._thread = thread
+        self._sender = thread
         self._lane = lane
         self._request = request
 
     def happen(self, _: Gate) -> None:
-        self._thread.retry(self._lane, self._request)
+        self._sender.retry(self._lane, self._request)
 
 
 def _lane_of(request: Message) -> int:
