@@ -39,6 +39,7 @@ from scenarios.format.reference import reference
 from scenarios.single.rows import COLUMNS
 from scenarios.version import code_version
 from sim.config import KEYS, shown
+from sim.protocol.modes import MODES
 from tests.verification import tickets
 from tests.verification.confirm import __main__ as confirm
 from tests.verification.oracle import names
@@ -126,7 +127,8 @@ def _scenarios_of(mode: str) -> str:
     for name in scenario_names():
         scenario = load(name)
         verdicts = {tried: expected.verdict for tried, expected in scenario.expect.items()}
-        before = dict(zip(list(verdicts)[1:], verdicts, strict=False)).get(mode, "")
+        ordered = sorted(verdicts, key=lambda name: MODES[name].place)
+        before = dict(zip(ordered[1:], ordered, strict=False)).get(mode, "")
         if verdicts.get(mode) == "violates" and scenario.finding is None:
             failing.append((f"`{name}`", scenario.title, f"`highwater explain {name} --mode {mode}`"))
         elif verdicts.get(mode) == "clean" and verdicts.get(before) == "violates":

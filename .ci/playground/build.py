@@ -116,8 +116,10 @@ def _pyodide(pin: dict[str, str]) -> Path:
         npm = shutil.which("npm")
         if npm is None:
             raise FileNotFoundError("npm is not here")
-        words = [npm, "pack", "--silent", f"{pin['name']}@{pin['version']}"]
-        subprocess.run(words, cwd=PACKAGES, check=True, capture_output=True, text=True)
+        wanted = f"{pin['name']}@{pin['version']}"
+        words = [npm, "pack", "--silent", "--fetch-retries=0", wanted]
+        if subprocess.run(words, cwd=PACKAGES, capture_output=True).returncode:
+            raise OSError(f"npm cannot fetch {wanted}")
     if _integrity(package) != pin["integrity"]:
         raise OSError(f"{package.name} has another hash than pyodide.json")
     return package
@@ -139,7 +141,7 @@ def _wheels(pin: dict[str, str]) -> list[Path]:
         requirements = PACKAGES / "requirements.txt"
         requirements.write_text("\n".join(needed) + "\n", encoding="utf-8")
         words = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        words += ["--require-hashes", "--only-binary=:all:", "--implementation=cp", "--abi=none"]
+        words += ["--retries=1", "--require-hashes", "--only-binary=:all:", "--implementation=cp", "--abi=none"]
         words += [f"--abi=cp{pin['python'].replace('.', '')}", f"--python-version={pin['python']}", "--platform=any"]
         words += [f"--platform={pin['platform']}", f"--dest={PACKAGES}", f"--requirement={requirements}"]
         subprocess.run(words, check=True, capture_output=True, text=True)
@@ -154,7 +156,7 @@ def _kept(hashes: set[str]) -> list[Path]:
 
 
 def _own_wheel() -> str:
-    """Build the wheel of this tree, without what no command of the playground reads; its name."""
+    """Build the wheel of this tree; its name."""
     folder = OUTPUT / "wheels"
     words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     environment = {**os.environ, "HIGHWATER_COMPILE": "0"}

@@ -27,8 +27,9 @@ ADDRESS: Final = "playground/index.html"
 COMMANDS: Final = ("run", "explain", "show", "draw", "shrink", "explore", "replay")
 _OF_MODES: Final = ("--mode", "--modes", "--against")
 _OUTPUT: Final = ("-o", "--output")
-_FOREIGN: Final = re.compile(r"^--plan$|^--plugin$|/|\.(toml|json|py)$|^[A-Z]")
-"""Files and placeholders."""
+_FOREIGN: Final = re.compile(r"^--plan$|^--plugin$|/|\.(toml|json|py)$")
+"""Files, and options that take them."""
+_PLACEHOLDER: Final = re.compile("[A-Z]")
 _LINE: Final = re.compile(r"\$? ?highwater (.*)")
 _CODE: Final = re.compile(r"(?<!\[)`highwater ([^`]+)`(?!\])")
 _ROW: Final = re.compile(r"\| (?:\[`(?P<linked>[\w.-]+)`\]\([^)]*\)|`(?P<plain>[\w.-]+)`)")
@@ -107,10 +108,10 @@ def runnable(line: str) -> str:
 
 
 def _is_complete(words: list[str]) -> bool:
-    """Whether the words name no file and no placeholder, but a scenario or, for `explore`, none."""
+    """Whether the words name no file and no placeholder, but a scenario or, for `explore`, a mode."""
     for option, value in pairwise(words):
         if option in _OF_MODES and "=" not in value and not set(value.split(",")) <= MODES.keys():
             return False
-        if option not in _OUTPUT and _FOREIGN.search(value):
+        if _PLACEHOLDER.match(value) or (option not in _OUTPUT and _FOREIGN.search(value)):
             return False
-    return words[0] == "explore" or any(word in names() for word in words[1:])
+    return "--mode" in words if words[0] == "explore" else any(word in names() for word in words[1:])

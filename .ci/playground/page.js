@@ -45,8 +45,12 @@ const heard = {
   },
   broken({ text }) {
     const what = text.trim().split("\n").at(-1);
-    if (running) end({ code: 70, files: [], ms: 0, problem: what });
-    tell(`Python does not run: ${what}`);
+    if (running) {
+      end({ code: 70, files: [], ms: performance.now() - running.began, problem: what });
+      restart();
+    } else {
+      tell(`Python does not run: ${what}`);
+    }
   },
 };
 
@@ -204,13 +208,16 @@ function end({ code, files: written, ms, problem }) {
 }
 
 function cancel() {
-  worker.terminate();
   clearInterval(clock);
   running?.finish("cancelled");
   running = null;
-  ready = false;
-  part("go").disabled = true;
   part("cancel").hidden = true;
+  restart();
+}
+
+function restart() {
+  worker.terminate();
+  part("go").disabled = true;
   start();
 }
 

@@ -37,6 +37,8 @@ def build() -> Any:
         ("run --plan plan.json", ""),
         ("run kip101-scenario-1 --mode hw --plugin below_hw.py", ""),
         ("run SCENARIO --mode hw", ""),
+        ("explore --mode kraft --output FILE", ""),
+        ("explore --strict", ""),
         ("run racks --mode hw --rule NAME=VALUE", ""),
         ("run power --mode mine", ""),
         ("run power --no-such-option", ""),

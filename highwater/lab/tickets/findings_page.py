@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from highwater.lab.tickets.story import is_tried, tried_on
@@ -67,7 +66,7 @@ def concerned() -> Iterator[str]:
 def newest_failing(scenario: Scenario) -> str:
     """The mode of the newest release in which a scenario is expected to fail."""
     failing = [mode for mode, expected in scenario.expect.items() if expected.verdict == "violates"]
-    return max(failing, key=lambda mode: tuple(map(int, re.findall(r"\d+", MODES[mode].release))))
+    return max(failing, key=lambda mode: (MODES[mode].release != NO_RELEASE, MODES[mode].place))
 
 
 def _concerned(one: KnownFinding) -> tuple[str, str]:
