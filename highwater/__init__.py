@@ -13,7 +13,7 @@ from highwater import own_packages
 
 if TYPE_CHECKING:
     from highwater import spark
-    from highwater.functions import compare, draw, explain, report, rows, run, show, shrink, sweep
+    from highwater.functions import compare, draw, examples, explain, report, rows, run, runs, show, shrink, sweep
     from highwater.lab.review.functions import Reviewed, review
     from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
     from sim.errors import InputError, UserError
@@ -30,11 +30,13 @@ __all__ = [
     "UserError",
     "compare",
     "draw",
+    "examples",
     "explain",
     "report",
     "review",
     "rows",
     "run",
+    "runs",
     "show",
     "shrink",
     "spark",

@@ -16,6 +16,7 @@ from highwater.requests import (
     CompareRequest,
     ExplainRequest,
     ReportRequest,
+    RowsRequest,
     RunRequest,
     ShrinkRequest,
     StoreRequest,
@@ -112,6 +113,31 @@ def rows(
     found = store.table(columns)
     _warn(store.shortcomings(), 3)
     return found
+
+
+@as_function(RowsRequest)
+def runs(asked: RowsRequest) -> pa.Table:
+    """The rows of some seeds, which are run in this process and kept nowhere.
+
+    `highwater.spark.runs` gives the same rows as a DataFrame: its arguments are those of this function, after the
+    session.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    import pyarrow as pa
+
+    from scenarios.sweep import parts
+    from scenarios.sweep.units import grid_of, rows_of
+
+    sweep = asked.sweep()
+    text = sweep.to_text()
+    return pa.Table.from_pylist(list(rows_of(text, sweep.extent().pieces())), parts.schema(grid_of(text)))
+
+
+def examples() -> pa.Table:
+    """40 rows of a sweep, to try columns and queries on: 20 seeds of ``power`` in two modes, of which some fail."""
+    return runs("power", "hw,kip101", "0..20")
 
 
 @as_function(CompareRequest)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -193,3 +194,22 @@ def test_a_review_is_that_of_the_command_line(tmp_path: Path, monkeypatch: pytes
     assert (shown.problems, found.said[-1] in shown.text) == ([], True)
     with pytest.raises(hw.InputError, match="processes = 0 is not valid"):
         hw.review(mode, "kip279", tmp_path / "out", processes=0)
+
+
+def test_runs_are_those_of_a_sweep_and_need_no_folder(tmp_path: Path) -> None:
+    settings = {"min.insync.replicas": [1, 2]}
+    found = hw.runs(["power", "canary"], "hw,kip101", "3..5", settings=settings)
+    hw.sweep(["power", "canary"], "3..5", tmp_path / "out", modes="hw,kip101", settings=settings)
+    expected = hw.rows(tmp_path / "out")
+    key = ("scenario", "mode", "min.insync.replicas", "seed")
+    assert found.schema.equals(expected.schema)
+    rows = [sorted(table.to_pylist(), key=itemgetter(*key)) for table in (found, expected)]
+    assert rows[0] == rows[1]
+    with pytest.raises(hw.InputError, match="unknown mode 'hv'"):
+        hw.runs("power", "hv", "0..1")
+
+
+def test_examples_hold_runs_that_fail_and_runs_that_do_not() -> None:
+    found = hw.examples()
+    assert found.num_rows == 40
+    assert {"ok", "violation"} <= set(found["verdict"].to_pylist())
