@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR, like_first
-from sim.hosts.control_plane import CONTROL
+from sim.hosts.control_plane import CONTROL, FIRST_CONTROLLER
 from sim.hosts.zk_messages import (
     Ping,
     RegistrationRequest,
@@ -72,6 +72,8 @@ def name_of(message: Message) -> str:
 
 def node(number: int) -> str:
     """The name of a sender or receiver; clients of all partitions are called alike."""
+    if FIRST_CONTROLLER <= number < PRODUCER:
+        return f"controller {number}"
     return CLIENTS.get(like_first(number)) or (f"broker {number}" if number != CONTROL else "control plane")
 
 

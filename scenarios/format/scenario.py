@@ -327,7 +327,7 @@ class Controllers:
     """The table ``[controllers]`` of a file with ``control = "quorum"``.
 
     Attributes:
-        count: number of controllers, with ids from 3000 on.
+        count: number of controllers, with ids from 100 on.
     """
 
     count: Annotated[int, Check(fields.controllers), InSchema(enum=list(CONTROLLERS))] = fields.USUAL_CONTROLLERS

@@ -13,12 +13,15 @@ committed.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sim.checkers.checker import ALWAYS, NOT_PROMISED, Checker, Finding
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.raft.raft_log import RaftBatch
+
+
+_LAST_BROKER: Final = 99
 
 
 class MetadataLoss(Checker):
@@ -61,5 +64,6 @@ class MetadataLoss(Checker):
         if process in self._reported:
             return
         self._reported.add(process)
+        who = "broker" if step.node <= _LAST_BROKER else "controller"
         promised = NOT_PROMISED if self._is_excused else ""
-        self._violates("metadata-loss", step.at_us, f"node {step.node} {what}", promised=promised)
+        self._violates("metadata-loss", step.at_us, f"{who} {step.node} {what}", promised=promised)

@@ -61,7 +61,8 @@ class Node(Receiver):
     """A process on the network: a broker's incarnation, a client, the control plane.
 
     Attributes:
-        node: its id: 0 control plane, brokers from 1, clients from 1001.
+        node: its id: 0 control plane, brokers from 1, controllers that are processes from 100, clients from
+            1001.
         life: gate of its timers, open while the process runs, is not paused and has no backlog (`waiting`).
         out: open connections to other nodes that are up, by node id.
         incoming: open connections from other nodes, by node id.

@@ -25,8 +25,8 @@ from sim.protocol.replica.partition import NO_LEADER
 
 CONTROL: Final = 0
 """Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
-FIRST_CONTROLLER: Final = 3_000
-"""Id of the first controller that is a process, as in Kafka's examples; the next ones follow."""
+FIRST_CONTROLLER: Final = 100
+"""Id of the first controller that is a process; the next ones follow. Brokers are below 100, clients above 1000."""
 CONTROLLERS: Final = (1, 3, 5)
 """How many of them a quorum may have."""
 ELECTIONS: Final = {

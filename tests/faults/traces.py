@@ -32,7 +32,7 @@ SAMPLES: Final[Mapping[str, Any]] = {
     "brokers": [2, 1, 3],
     "machine": 2,
     "machines": [2, 1, 3],
-    "controller": 3_001,
+    "controller": 101,
     "endpoint": 2,
     "flag": True,
     "ms": 300,

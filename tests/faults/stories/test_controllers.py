@@ -7,7 +7,7 @@ from faults.stories.controllers import aim_at_controllers
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Streams
 
-CONTROLLERS = (3_000, 3_001, 3_002)
+CONTROLLERS = (100, 101, 102)
 
 
 def aimed(kind: str, targets: tuple[int, ...], percent: int, seed: int) -> Fault:
