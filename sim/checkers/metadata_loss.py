@@ -20,7 +20,6 @@ from sim.history import steps
 from sim.history.history import History
 from sim.protocol.raft.raft_log import RaftBatch
 
-
 _LAST_BROKER: Final = 99
 
 

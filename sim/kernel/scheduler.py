@@ -203,8 +203,9 @@ _RANK: Final = 24
 """Number of bits of an entry's sequence number; no run makes more entries than fit."""
 _NUMBER: Final = (1 << _RANK) - 1
 _SOURCES: Final = 127
-"""Mask of the source node in the number of a `TASK` or `FIRST` entry: brokers are below 100, controllers from 100, clients
-from 1001."""
+"""Mask of the source node in the number of a `TASK` or `FIRST` entry: brokers are below 100, controllers from 100,
+clients from 1001.
+"""
 _TIE: Final = _RANK + 7
 """Shift of the tie key: below it the source node and the sequence number."""
 _CALL_AFTER_FIRST: Final = (CALL - FIRST) << _TIE
