@@ -62,7 +62,8 @@ class DrawnMessage:
     """A message between two nodes.
 
     Attributes:
-        name: its type.
+        name: its type, in Kafka's terms.
+        type: its class.
         arrived_us: when its receiver handled it; if lost, when it would have arrived.
         sent_in: number of the call in which it was sent; -1 for none.
         call: number of the call that delivers it.
@@ -76,6 +77,7 @@ class DrawnMessage:
     lost: bool
     sent_in: int
     call: int
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,7 @@ def _messages(
                 call.number in dropped,
                 -1 if sender is None else sender.number,
                 call.number,
+                type(call.event).__name__,
             )
 
 

@@ -93,14 +93,17 @@
       this.states = new States(film);
       this.times = film.frames.map((frame) => frame[0]);
       root.replaceChildren();
-      if (data.runs.length > 1) root.append(html("h2", "", `mode ${film.mode}`));
+      if (data.runs.length > 1) root.append(html("h2", "", film.name));
       this.partition = root.appendChild(html("dl", "partition"));
       this.lanes = root.appendChild(html("div", "lanes"));
       this.rows = new Map();
       this.lane(0, film.control);
       for (const broker of film.brokers) this.lane(broker, `broker ${broker}`);
       const busy = new Set(film.messages.flatMap((message) => [message[1], message[2]]));
-      for (const [node, name] of Object.entries(film.clients)) if (busy.has(+node)) this.lane(+node, name);
+      for (const [node, name] of Object.entries(film.clients)) if (busy.has(+node)) {
+        this.lane(+node, name);
+        if (name === "validator") document.getElementById("validator-key").hidden = false;
+      }
       this.wires = draw(this.lanes, "svg", { class: "wires", "aria-hidden": "true" });
       this.now = root.appendChild(html("p", "now"));
       this.alarm = root.appendChild(html("p", "alarm"));
@@ -261,12 +264,16 @@
   slider.max = ticks.length - 1;
   const clock = document.getElementById("clock");
   const items = [...document.querySelectorAll("[data-frame]")];
+  // The link ends with the number of a step.
+  const choose = document.getElementById("choose"), choosing = choose ? choose.getAttribute("href").slice(0, -1) : "";
+  const pace = document.getElementById("pace");
   let at = 0, timer = null;
 
   const show = (tick) => {
     at = Math.max(0, Math.min(ticks.length - 1, tick));
     ticks[at].forEach((frame, run) => stages[run].show(frame));
     const frame = data.runs[0].frames[ticks[at][0]];
+    if (choose) choose.href = `${choosing}${ticks[at][0] + 1}`;
     slider.value = at;
     slider.setAttribute("aria-valuetext", `${seconds(frame[0])}, ${frame[3]}`);
     const us = Math.max(...ticks[at].map((place, run) => data.runs[run].frames[place][0]));
@@ -293,6 +300,7 @@
       .map((item) => tickOf(+item.dataset.frame, +item.dataset.run)).sort((a, b) => a - b);
     const next = way > 0 ? all.find((tick) => tick > at) : all.reverse().find((tick) => tick < at);
     if (next !== undefined) show(next);
+    return next !== undefined;
   };
   const play = document.getElementById("play");
   const pause = () => { clearInterval(timer); timer = null; play.textContent = "Play"; play.setAttribute("aria-pressed", "false"); };
@@ -300,7 +308,8 @@
     if (timer) return pause();
     play.textContent = "Pause";
     play.setAttribute("aria-pressed", "true");
-    timer = setInterval(() => (at + 1 < ticks.length ? show(at + 1) : pause()), reduced ? 2 * PLAY_MS : PLAY_MS);
+    const ms = +pace.value || PLAY_MS, isOn = () => (+pace.value ? sentence(1) : at + 1 < ticks.length && (show(at + 1), true));
+    timer = setInterval(() => isOn() || pause(), reduced ? 2 * ms : ms);
   };
   const go = { first: () => show(0), back: () => show(at - 1), on: () => show(at + 1), last: () => show(ticks.length - 1),
     before: () => sentence(-1), next: () => sentence(1), play: toggle };
@@ -308,10 +317,11 @@
     if (name !== "play") pause();
     act();
   });
+  pace.addEventListener("change", () => { if (timer) { pause(); toggle(); } });
   slider.addEventListener("input", () => { pause(); show(+slider.value); });
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target === slider) return;
-    const button = event.target.closest("button, summary, a, textarea");
+    if (event.ctrlKey || event.metaKey || event.altKey || [slider, pace].includes(event.target)) return;
+    const button = event.target.closest("button, summary, a, textarea, select");
     const act = { ArrowLeft: go.back, ArrowRight: go.on, Home: go.first, End: go.last, p: go.before, n: go.next }[event.key]
       || (event.key === " " && !button ? go.play : null);
     if (!act) return;

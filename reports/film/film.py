@@ -40,13 +40,20 @@ if TYPE_CHECKING:
 class Film:
     """A film of one run: what was observed, what each step changed, and its story.
 
-    `curve` is the share of failing continuations, by the time up to which the run is kept; None: not computed.
+    `curve` is the share of failing continuations, by the time up to which the run is kept; None: not computed. `label`
+    tells it from another run in the same mode.
     """
 
     observed: ObservedRun
     changes: list[StateChange]
     story: list[Sentence]
     curve: Curve | None = None
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name beside another run."""
+        return self.label or f"mode {self.observed.result.row['mode']}"
 
     @property
     def heads(self) -> Iterator[str]:
@@ -119,6 +126,7 @@ def as_json(shown: Film) -> dict[str, Any]:
     return {
         "title": list(shown.heads),
         "mode": row["mode"],
+        "name": shown.name,
         "control": observed.control,
         "brokers": sorted(replica.broker for replica in observed.result.replicas),
         "clients": {str(node): name for node, name in CLIENTS.items()},

@@ -37,9 +37,20 @@ def policy() -> str:
     return f"default-src 'none'; img-src data:; script-src 'sha256-{script}'; style-src 'sha256-{style}'"
 
 
-def page(films: Sequence[Film], notes: Sequence[str] = ()) -> str:
-    """The page of one run, or of two runs of one seed beside each other, as the text of an HTML file, with notes at the
-    top.
+def page(
+    films: Sequence[Film],
+    notes: Sequence[str] = (),
+    links: Sequence[tuple[str, str]] = (),
+    choose: str = "",
+) -> str:
+    """The page of one run, or of two runs of one seed beside each other, as the text of an HTML file.
+
+    Args:
+        films: the films.
+        notes: sentences at the top.
+        links: text and relative address of links at the top, which the program made.
+        choose: the address at which the next event is chosen, to which the script appends the number of a step of the
+            first run; empty: nowhere.
     """
     runs = [as_json(film) for film in films]
     difference = first_difference(films[0].observed, films[1].observed) if len(films) > 1 else None
@@ -53,13 +64,18 @@ def page(films: Sequence[Film], notes: Sequence[str] = ()) -> str:
     }
     script, style = _file("film.js"), colours() + _file("film.css")
     row = films[0].observed.result.row
+    modes = " and ".join(dict.fromkeys(run["mode"] for run in runs))
     note = CURVE_NOTE if films[0].curve is not None else MARKS_NOTE
     if len(films) > 1:
         note += " Dashed: the first difference."
     return Template(_file("film.html")).substitute(
-        title=html(f"{row['scenario']}, seed {row['seed']}: {' and '.join(run['mode'] for run in runs)}"),
+        title=html(
+            f"{row['scenario']}, seed {row['seed']}: {' and '.join(dict.fromkeys(run['mode'] for run in runs))}"
+        ),
+        links=_links(links),
+        choose=f'<a id="choose" class="button" href="{html(choose)}1">Choose the next event</a>' if choose else "",
         heads="\n".join([*(f"<p>{html(note)}</p>" for note in notes), *_heads(films, difference)]),
-        two=" two" if len(films) > 1 else "",
+        two="two" if len(films) > 1 else "",
         stages="\n".join(_stage(number, film) for number, film in enumerate(films)),
         asides="\n".join(_aside(number, run) for number, run in enumerate(runs)),
         replays="\n".join(f'<p class="mono">{html(run["replay"])}</p>' for run in runs),
@@ -96,27 +112,33 @@ def _offset(run: dict[str, Any], concerned: Sequence[int]) -> int:
     return -1
 
 
+def _links(links: Sequence[tuple[str, str]]) -> str:
+    if not links:
+        return ""
+    parts = "".join(f'<li><a href="{html(target)}">{html(text)}</a></li>' for text, target in links)
+    return f'<nav aria-label="Pages"><ul class="links">{parts}</ul></nav>'
+
+
 def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterator[str]:
     for film in films:
         partition = film.observed.result.shown
-        yield f"<p>{html(next(film.heads))}</p>" + (f"<p>partition {html(partition)}</p>" if partition else "")
+        label = f"<b>{html(film.label)}</b>: " if film.label else ""
+        yield f"<p>{label}{html(next(film.heads))}</p>" + (f"<p>partition {html(partition)}</p>" if partition else "")
     if len(films) < 2:
         return
     if difference is None:
         yield '<p class="difference-note">The two histories are equal.</p>'
         return
     steps_there = [film.observed.observations[place].step for film, place in zip(films, difference, strict=True)]
-    told = [
-        f"{film.observed.result.row['mode']}, {moment(step['t'])}: {sentence(step)}"
-        for film, step in zip(films, steps_there, strict=True)
-    ]
     since = moment(min(step["t"] for step in steps_there))
-    yield f'<p class="difference-note">From {since} on the runs differ. {html(" ".join(told))}</p>'
+    yield f'<p class="difference-note">From {since} on the runs differ.</p>\n<ul class="difference">'
+    for film, step in zip(films, steps_there, strict=True):
+        yield f"<li><b>{html(film.name)}</b>, {moment(step['t'])}: {html(sentence(step))}</li>"
+    yield "</ul>"
 
 
 def _stage(number: int, shown: Film) -> str:
-    mode = html(shown.observed.result.row["mode"])
-    return f'<section class="stage" id="stage-{number}" aria-label="mode {mode}"></section>'
+    return f'<section class="stage" id="stage-{number}" aria-label="{html(shown.name)}"></section>'
 
 
 def _aside(number: int, run: dict[str, Any]) -> str:
@@ -127,8 +149,9 @@ def _aside(number: int, run: dict[str, Any]) -> str:
         for at_us, frame, text in run["story"]
     )
     marks = "\n".join(_mark(number, mark) for mark in run["marks"])
-    found = f"<h2>Violations and early warnings, mode {html(run['mode'])}</h2>\n{marks}" if marks else ""
-    return f'<h2>Story, mode {html(run["mode"])}</h2>\n<ol class="story">\n{sentences}\n</ol>\n{found}'
+    name = html(run["name"])
+    found = f"<h2>Violations and early warnings, {name}</h2>\n{marks}" if marks else ""
+    return f'<section><h2>Story, {name}</h2>\n<ol class="story">\n{sentences}\n</ol>\n{found}</section>'
 
 
 def _mark(number: int, mark: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from faults.kind import LINK
+from faults.kinds.injection import RealisedFault
 from faults.kinds.registry import KINDS
 from faults.plan import ALL_DIRECTORIES, Fault
 from scenarios.format.scenario import Scenario, Topic
@@ -47,38 +48,53 @@ class NotScriptedError(Exception):
     """The run cannot be written as a script; the text says why."""
 
 
-def to_toml(case: Case, symptom: Symptom) -> str:
-    """The scenario file of a shrunk run.
+def with_struck(case: Case, struck: Sequence[RealisedFault]) -> Case:
+    """The case with the faults that struck in a run of it, at their times and with the brokers that had the roles, in
+    place of those that waited for steps or named roles. Durations are whole milliseconds, as scripts have them.
+    """
+    return case.with_faults(tuple(_named(realised) for realised in struck))
+
+
+def _named(realised: RealisedFault) -> Fault:
+    fault = realised.fault
+    lasts_us = fault.lasts_us if fault.lasts_us < 0 else -(-fault.lasts_us // 1_000) * 1_000
+    return replace(fault, at_us=realised.at_us, targets=realised.targets, delays_us=(), trigger=None, lasts_us=lasts_us)
+
+
+def to_toml(case: Case, symptom: Symptom | None, told: str = "Shrunk from a run", seed: int = 0) -> str:
+    """The scenario file of a shrunk run, or of one without a violation; `told` begins its description.
+
+    With the latencies of `seed` it has the same verdict.
 
     Raises:
         NotScriptedError: the run cannot be written as a script, or the script has another violation.
     """
     if case.rules:
         raise NotScriptedError("a scenario file cannot override rules")
-    if symptom.kind == STALLED:
+    if symptom is not None and symptom.kind == STALLED:
         raise NotScriptedError("a script cannot expect a stall")
     if case.recorded.older:
         raise NotScriptedError("its brokers are upgraded when they restart")
     lines = sorted(_lines(case), key=lambda line: line[0])
-    silent = _text(case, symptom, lines)
-    result = _run(silent, case)
-    if not symptom.shown_by(result.row):
+    silent = _text(case, symptom, lines, told)
+    result = _run(silent, case, seed)
+    if result.row["verdict"] != "ok" if symptom is None else not symptom.shown_by(result.row):
         raise NotScriptedError(f"as a script it ends with {result.row['violations'] or result.row['verdict']}")
-    text = "".join([silent, *_story(case, result, lines), *_also(case, symptom, result)])
-    again = _run(text, case)
+    text = "".join([silent, *_story(case, result, lines), *([] if symptom is None else _also(case, symptom, result))])
+    again = _run(text, case, seed)
     if not again.row["expected"]:
         raise NotScriptedError(f"its story did not occur: {again.row['error'] or again.row['violations']}")
     return text
 
 
-def _run(text: str, case: Case) -> RunResult:
+def _run(text: str, case: Case, seed: int) -> RunResult:
     from scenarios.format.schema import read  # Imports pydantic.
 
     try:
         scenario: Scenario = read(text, "the script")
     except InputError as error:
         raise NotScriptedError(error.problems[0]) from None
-    return run(scenario, case.mode, 0, trace=True)
+    return run(scenario, case.mode, seed, trace=True)
 
 
 # Lines.
@@ -158,7 +174,7 @@ def _if_named(fault: Fault, name: str) -> dict[str, Any]:
 # The file.
 
 
-def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
+def _text(case: Case, symptom: Symptom | None, lines: list[Line], told: str) -> str:
     """The file without its story."""
     about, config = case.scenario, case.scenario.config
     struck = ", ".join(dict.fromkeys(fault.kind for fault in case.faults)) or "no fault"
@@ -166,8 +182,8 @@ def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
     parts = [
         "schema = 1\n",
         f'name = "{about.name}-{case.seed}-{case.mode.name}"\n',
-        f'title = "{symptom.kind} in mode {case.mode.name} after {struck}"\n',
-        f'description = """\nShrunk from a run of {about.name}, seed {case.seed}.\n"""\n',
+        f'title = "{symptom.kind if symptom else "No violation"} in mode {case.mode.name} after {struck}"\n',
+        f'description = """\n{told} of {about.name}, seed {case.seed}.\n"""\n',
         f"brokers.count = {brokers}\n",
         f"brokers.first = {about.first}\n" if about.first != 1 else "",
         'control = "real"\n',
@@ -182,7 +198,8 @@ def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
         parts.append("\n".join(["", f"[brokers.{broker}]", *pairs(own), ""]))
     parts += [_topic(topic) for topic in about.topics if topic.in_percent]
     parts += _script(case, lines)
-    parts.append(f'\n[expect]\n"{case.mode.name}" = "violates:{symptom.kind}"\n')
+    expected = f"violates:{symptom.kind}" if symptom else "clean"
+    parts.append(f'\n[expect]\n"{case.mode.name}" = "{expected}"\n')
     return "".join(parts)
 
 

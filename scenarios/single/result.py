@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from faults.kinds.injection import RealisedFault
 from scenarios.format.scenario import PlannedSend
 from scenarios.single.rows import Row
 from sim.config import Value
@@ -68,6 +69,7 @@ class RunResult:
         unnamed: the partition that faults which name none are about, if there are several.
         stalled: whether there was no leader in the end, or too few replicas in working log directories, and the rules
             wait for an operator.
+        struck: the faults that struck, as `faults` shows them.
         traceback: of the exception that ended it with verdict ``error``; empty without one.
     """
 
@@ -94,6 +96,7 @@ class RunResult:
     unnamed: str = ""
     stalled: bool = False
     traceback: str = ""
+    struck: Sequence[RealisedFault] = ()
 
 
 def replica_views(cluster: Cluster, name: str) -> list[ReplicaView]:

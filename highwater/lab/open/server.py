@@ -103,7 +103,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, answer: Answer) -> None:
         body = answer.text.encode(errors="replace")
         self.send_response(answer.status)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
+        kind = "text/plain" if answer.file else "text/html"
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        if answer.file:
+            self.send_header("Content-Disposition", f'attachment; filename="{answer.file}"')
         self.send_header("Content-Length", str(len(body)))
         rest = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         self.send_header("Content-Security-Policy", f"{answer.policy}; {rest}")

@@ -11,10 +11,22 @@ from urllib.parse import parse_qs
 from highwater.lab.open import pages, results
 from highwater.lab.open.jobs import BusyError, Jobs
 from highwater.lab.open.open_sweep import OpenSweep
-from highwater.lab.open.tasks import WHATS, MadePage, RunName, RunTask, SweepTask, Task, carry_out, modes_of, page
+from highwater.lab.open.tasks import (
+    OF_CHOICES,
+    WHATS,
+    MadePage,
+    RunName,
+    RunTask,
+    SweepTask,
+    Task,
+    carry_out,
+    modes_of,
+    page,
+)
 from reports.document.blocks import Items, Link, Links
 from reports.document.page import POLICY
 from reports.evidence import replay
+from reports.film.choices import parse
 from reports.film.page import policy as film_policy
 from scenarios.format import catalogue
 from scenarios.sweep import claim
@@ -30,9 +42,10 @@ if TYPE_CHECKING:
     from highwater.lab.open.tasks import What
     from scenarios.sweep.folder import Folder
 
+_WHATS: Final = (*WHATS, *OF_CHOICES)
 _ADDRESS: Final = re.compile(
     r"/(?:(?P<key>[0-9a-f]{12})/(?:(?P<part>failing|report|causes)"
-    rf"|(?P<variant>\d{{1,6}})-(?P<mode>\d{{1,6}})-(?P<seed>\d{{1,19}})/(?P<what>{'|'.join(WHATS)}))?)?",
+    rf"|(?P<variant>\d{{1,6}})-(?P<mode>\d{{1,6}})-(?P<seed>\d{{1,19}})/(?P<what>{'|'.join(_WHATS)}))?)?",
     re.ASCII,
 )
 OK: Final = 200
@@ -45,12 +58,15 @@ BUSY: Final = 503
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: status, page, what the page may load and run, and where to go instead."""
+    """An answer: status, page, what the page may load and run, and where to go instead; of a file to download, its
+    name.
+    """
 
     status: int
     text: str
     policy: str = POLICY
     location: str = ""
+    file: str = ""
 
 
 def refused(status: int, *problems: str) -> Answer:
@@ -163,7 +179,7 @@ class Site:
             if variant >= len(variants) or mode >= len(store.sweep.modes[variants[variant].name]):
                 return refused(NOT_FOUND, "the sweep has no such scenario or mode")
             name = RunName(_place(folder), True, variant, mode, int(found["seed"]))
-            return self._made(RunTask(_what(what), name), f"{what.capitalize()} of seed {name.seed}")
+            return self._of_name(_what(what), name, asked, f"{what.capitalize()} of seed {name.seed}")
         part = found["part"]
         if part == "report":
             return self._made(SweepTask("report", _place(folder), state), "Report")
@@ -196,7 +212,17 @@ class Site:
         if (mode := int(found["mode"])) >= len(modes):
             return refused(NOT_FOUND, "there is no such mode")
         name = RunName(source, False, 0, mode, origin.seed)
-        return self._made(RunTask(_what(what), name), f"{what.capitalize()} of {origin.scenario.name}")
+        return self._of_name(_what(what), name, asked, f"{what.capitalize()} of {origin.scenario.name}")
+
+    def _of_name(self, what: What, name: RunName, asked: Mapping[str, str], title: str) -> Answer:
+        """A page of a run, or of the run that goes on from choices; raises InputError if these are malformed."""
+        choices = parse(asked.get("with", ""))
+        if choices and what not in ("film", *OF_CHOICES):
+            return refused(NOT_FOUND, _NO_PAGE)
+        step = _number(asked.get("step"), 1) if what == "choose" else 0
+        if step < 0:
+            return refused(NOT_FOUND, "a step is a number from 1 on")
+        return self._made(RunTask(what, name, choices, step), title)
 
     @staticmethod
     def _origin(source: str, seed: int) -> replay.Origin:
@@ -207,7 +233,8 @@ class Site:
         made = self.jobs.result(task)
         if made is None:
             return Answer(OK, pages.waiting(title))
-        return Answer(REFUSED if made.is_refused else OK, made.text, film_policy() if made.is_film else POLICY)
+        policy = film_policy() if made.is_film else POLICY
+        return Answer(REFUSED if made.is_refused else OK, made.text, policy, file=made.file)
 
 
 _SINGLE: Final = "0" * 12
@@ -225,7 +252,7 @@ def _stored(result: results.Result) -> Answer:
 
 
 def _what(word: str) -> What:
-    return next(what for what in WHATS if what == word)
+    return next(what for what in _WHATS if what == word)
 
 
 def _place(folder: Folder) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from reports.document.blocks import Block
     from reports.evidence.replay import Origin
+    from reports.film.choices import Choice
     from scenarios.shrinking.case import Case
     from sim.protocol.modes import Mode
 
@@ -28,8 +29,11 @@ EXPLAIN_S: Final = 60
 """Seconds for an explanation, as `highwater explain` takes by default."""
 REPLAY: Final = "highwater replay "
 _DIGEST: Final = re.compile(r" --expect-digest [0-9a-f]+")
-What = Literal["film", "explanation", "ticket"]
+What = Literal["film", "explanation", "ticket", "choose", "plan", "script"]
 WHATS: Final[tuple[What, ...]] = ("film", "explanation", "ticket")
+"""The pages of a run that others lead to."""
+OF_CHOICES: Final[tuple[What, ...]] = ("choose", "plan", "script")
+"""The page of what can be chosen at a step of a film; the files of a run after choices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,17 @@ class RunName:
 
 @dataclass(frozen=True, slots=True)
 class RunTask:
-    """Make a page about a run."""
+    """Make a page about a run.
+
+    Attributes:
+        choices: the choices from which the run goes on.
+        step: number of a step, from 1, at which the next event is chosen.
+    """
 
     what: What
     run: RunName
+    choices: tuple[Choice, ...] = ()
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +84,14 @@ Task = RunTask | SweepTask
 
 @dataclass(frozen=True, slots=True)
 class MadePage:
-    """A page: its text, whether it is a film, which has a script, and whether it was refused."""
+    """A page: its text, whether it is a film, which has a script, and whether it was refused; of a file to download,
+    its name.
+    """
 
     text: str
     is_film: bool = False
     is_refused: bool = False
+    file: str = ""
 
 
 def carry_out(task: Task) -> MadePage:
@@ -147,6 +161,10 @@ def _of_run(task: RunTask) -> MadePage:
     origin, modes = origin_of(task.run)
     mode = modes[task.run.mode]
     case = Case(origin.scenario, mode, origin.seed, origin.rules)
+    if task.choices or task.what in OF_CHOICES:
+        from highwater.lab.open import choosing
+
+        return choosing.carry_out(task, origin, case)
     if task.what == "film":
         return MadePage(_film(origin, case), is_film=True)
     title = f"{origin.scenario.name}, mode {mode.name}, seed {origin.seed}"
@@ -156,19 +174,21 @@ def _of_run(task: RunTask) -> MadePage:
 
 
 def _link(what: What, here: What) -> Link | str:
-    text = {"film": "Film", "explanation": "Explanation", "ticket": "Ticket"}[what]
+    text = what.capitalize()
     return text if what == here else Link(text, what)
 
 
 def _film(origin: Origin, case: Case) -> str:
     from reports.evidence.narrative import SENTENCES
+    from reports.film.choices import is_possible
     from reports.film.film import film
     from reports.film.page import page as film_page
 
     filmed = film(case, most=SENTENCES)
     digest, expected = filmed.observed.result.row["digest"], origin.digests.get(case.mode.name)
     differs = [] if expected in (None, digest) else [f"This is another run than the sweep's: {digest}, not {expected}."]
-    return film_page([filmed], [*origin.warnings, *differs])
+    choose = "choose?step=" if is_possible(case) else ""
+    return film_page([filmed], [*origin.warnings, *differs], [("All runs", "../")], choose)
 
 
 def _explained(origin: Origin, case: Case) -> Iterator[Block]:

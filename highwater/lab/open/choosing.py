@@ -1,0 +1,151 @@
+"""What can be chosen at a step of a film, and the run that goes on from choices: its film and its files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from highwater.lab.open.tasks import MadePage, page
+from reports.document.blocks import Cell, Heading, Link, Links, Table, Text
+from reports.evidence.narrative import SENTENCES
+from reports.evidence.sentences import sentence
+from reports.film import choices as choosing
+from reports.film.film import film
+from reports.formatting import seconds
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from highwater.lab.open.tasks import RunTask
+    from reports.document.blocks import Block
+    from reports.evidence.replay import Origin
+    from reports.film.choices import Choice, Offer
+    from reports.film.film import Film
+    from scenarios.shrinking.case import Case
+
+ORIGINAL: Final = "the original run"
+CHOSEN: Final = "with your choice"
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+def carry_out(task: RunTask, origin: Origin, case: Case) -> MadePage:
+    """Make a page or file of choices.
+
+    Raises:
+        InputError: the run has no choices, or not these.
+    """
+    if not choosing.is_possible(case):
+        raise InputError(
+            "the next event can be chosen in random and recorded runs in which events at the same time have a fixed "
+            "order: this is a script, or sim.ties draws it"
+        )
+    if task.what in ("plan", "script") and not task.choices:
+        raise InputError("nothing was chosen")
+    original = film(case, most=SENTENCES)
+    name = _file(origin, case)
+    chosen = choosing.chosen(case, original.observed.result, task.choices, f"{name}.json") if task.choices else case
+    if task.what == "plan":
+        return _plan(chosen, f"{name}.json")
+    if task.what == "script":
+        return _script(chosen, f"{name}.toml")
+    shown = film(chosen, most=SENTENCES) if task.choices else original
+    if task.what == "choose":
+        return _choose(task, shown)
+    return _film(task, origin, original, shown)
+
+
+def _file(origin: Origin, case: Case) -> str:
+    """The name of a file without its end, of letters, digits, dots and dashes."""
+    return f"{_NOT_IN_NAMES.sub('-', origin.name(case.mode)).strip('.-') or 'run'}-chosen"
+
+
+def _plan(chosen: Case, file: str) -> MadePage:
+    """The run as a plan, which `highwater run --plan` runs again."""
+    from scenarios.single import recording
+
+    return MadePage(recording.to_text(recording.to_json(chosen.scenario, chosen.run())), file=file)
+
+
+def _script(chosen: Case, file: str) -> MadePage:
+    """The run as a scenario file; raises InputError if it cannot be written as one."""
+    from scenarios.shrinking.criterion import STALLED, symptom
+    from scenarios.shrinking.script_export import NotScriptedError, to_toml, with_struck
+
+    result = chosen.run()
+    row = result.row
+    found = symptom(row) if row["violations"] or row["verdict"] == STALLED else None
+    try:
+        text = to_toml(with_struck(chosen, result.struck), found, "A chosen run", chosen.seed)
+    except NotScriptedError as error:
+        raise InputError(f"this run cannot be written as a scenario file: {error}. Its plan runs it again.") from None
+    words = f"--mode {chosen.mode.name} --seed {chosen.seed}"
+    return MadePage(f"# With the latencies of the run: highwater run {file} {words}\n{text}", file=file)
+
+
+def _film(task: RunTask, origin: Origin, original: Film, shown: Film) -> MadePage:
+    from reports.film.page import page as film_page
+
+    word = choosing.to_text(task.choices)
+    notes = [*origin.warnings, *map(choosing.sentence, task.choices)]
+    problem = choosing.departs(original.observed, shown.observed, task.choices)
+    notes += [problem] if problem else []
+    links = [("Original film", "film"), ("Plan", f"plan?with={word}"), ("Scenario file", f"script?with={word}")]
+    if len(task.choices) > 1:
+        links.insert(1, ("Without the last choice", f"film?with={choosing.to_text(task.choices[:-1])}"))
+    films = [replace(shown, label=CHOSEN), replace(original, label=ORIGINAL)]
+    return MadePage(film_page(films, notes, links, f"choose?with={word}&step="), is_film=True)
+
+
+def _choose(task: RunTask, shown: Film) -> MadePage:
+    observed = shown.observed
+    number = len(observed.observations)
+    if not 1 <= task.step <= number:
+        raise InputError(f"the film has steps 1 to {number}, and not {task.step}")
+    step = observed.observations[task.step - 1].step
+    return MadePage(
+        page("Choose the next event", list(_blocks(task, shown, f"{seconds(step['t'])}: {sentence(step)}")))
+    )
+
+
+def _blocks(task: RunTask, shown: Film, now: str) -> Iterator[Block]:
+    row = shown.observed.result.row
+    film_at = f"film?with={choosing.to_text(task.choices)}" if task.choices else "film"
+    yield Links([Link("Back to the film", film_at), Link("All runs", "../")])
+    yield Text(f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}, step {task.step} of {len(shown.changes)}.")
+    yield Text(now, "question")
+    yield from (Text(f"Chosen before: {choosing.sentence(choice)}", "note") for choice in task.choices)
+    if len(task.choices) >= choosing.MOST:
+        yield Text(f"At most {choosing.MOST} choices follow one another.", "none")
+        return
+    offers = choosing.offers(shown, task.step - 1)
+    if not (offers.messages or offers.brokers or offers.links):
+        yield Text("Everything is healed from here on: nothing can be chosen.", "none")
+        return
+    yield Text(
+        "Up to this step the run stays as it was. A choice leads to the film of the run that goes on from it, beside "
+        "the original one.",
+        "note",
+    )
+    yield Heading("Messages in flight", name="messages")
+    if offers.messages:
+        yield _table("message", offers.messages, task.choices)
+    else:
+        yield Text("No message that a fault can strike alone is in flight at this step.", "none")
+    yield Heading("Brokers", name="brokers")
+    yield _table("broker", offers.brokers, task.choices)
+    yield Heading("Links", name="links")
+    yield _table("link between", offers.links, task.choices)
+
+
+def _table(about: str, offers: Sequence[Offer], before: tuple[Choice, ...]) -> Table:
+    """A row for each message, broker or link, with a link for each choice."""
+    most = max(len(offer.choices) for offer in offers)
+    rows = []
+    for offer in offers:
+        links: list[Link | Cell | None] = [
+            Link(text, f"film?with={choosing.to_text((*before, choice))}") for text, choice in offer.choices
+        ]
+        rows.append((offer.about, *links, *[Cell("", "none")] * (most - len(links))))
+    return Table([about, "choose", *[""] * (most - 1)], rows)
