@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 8
 """Most choices that follow one another."""
+MESSAGES_MOST: Final = 20
+"""Most messages of which one can be chosen at a step: those sent last."""
 _STRUCK: Final = {
     "message-loss": steps.MESSAGE_LOST,
     "message-hold": steps.MESSAGE_HELD,
@@ -175,6 +177,16 @@ def departs(original: ObservedRun, other: ObservedRun, choices: Sequence[Choice]
     return ""
 
 
+def meets(case: Case, run: ObservedRun, choice: Choice) -> bool:
+    """Whether the fault of a choice strikes its message in the observed run of a case. It misses one that was not sent
+    as such, but in flight when an exchange without effect was no longer elided.
+    """
+    from reports.drawing.observed_run import observe
+
+    other = chosen(case, run.result, [choice], "plan.json")
+    return not departs(run, observe(other.scenario, other.mode, other.seed, other.rules), [choice])
+
+
 def _steps(run: ObservedRun) -> Iterator[dict[str, Any]]:
     return (observation.step for observation in run.observations)
 
@@ -196,8 +208,9 @@ class Offers:
     links: list[Offer]
 
 
-def offers(shown: Film, place: int) -> Offers:
-    """The choices that are possible at the step of a frame, which stays as it was.
+def offers(case: Case, shown: Film, place: int) -> Offers:
+    """The choices that are possible at the step of a frame of a case's film, which stays as it was. Whether a fault
+    meets a message is tried.
 
     A fault of a process or link strikes right after all steps of that time. A message that is in flight was sent
     before: its fault begins right before it was sent, and waits for the next of its type, which is this one.
@@ -209,8 +222,10 @@ def offers(shown: Film, place: int) -> Offers:
     states = dict.fromkeys(sorted(replica.broker for replica in observed.result.replicas), DOWN)
     for change in shown.changes[: place + 1]:
         states |= {broker: fields["state"] for broker, fields in change.brokers.items() if "state" in fields}
-    messages = list(_of_messages(observed, at_us))
-    brokers = [_of_broker(broker, state, at_us + 1) for broker, state in states.items() if state != DOWN]
+    flying = sorted(_of_messages(observed, at_us), key=_begin_of)[-MESSAGES_MOST:]
+    messages = [offer for offer in flying if meets(case, observed, offer.choices[0][1])]
+    up = {broker: state for broker, state in states.items() if state != DOWN}
+    brokers = [offer for broker, state in up.items() for offer in _of_broker(broker, state, at_us + 1)]
     return Offers(messages, brokers, list(_of_links(list(states), at_us + 1)))
 
 
@@ -248,6 +263,10 @@ def _broker_of(message: DrawnMessage) -> int:
     return message.source if MESSAGES[message.type].is_sent else message.target
 
 
+def _begin_of(offer: Offer) -> int:
+    return offer.choices[0][1].at_us
+
+
 def _of_messages(observed: ObservedRun, at_us: int) -> Iterator[Offer]:
     from reports.evidence.messages import node
 
@@ -260,27 +279,25 @@ def _of_messages(observed: ObservedRun, at_us: int) -> Iterator[Offer]:
             (f"delay by {_span(delay_us)}", Choice("message-hold", begin_us, broker, number, delay_us))
             for delay_us in _DELAYS_US
         ]
-        if MESSAGES[message.type].is_resent:
-            found += [
-                (f"again after {_span(delay_us)}", Choice("message-copy", begin_us, broker, number, delay_us))
-                for delay_us in _DELAYS_US
-            ]
         about = (
             f"{message.name}, {node(message.source)} to {node(message.target)}, sent at {message.sent_us / 1e6:.6f} s"
         )
         yield Offer(about, tuple(found))
+        if MESSAGES[message.type].is_resent:
+            copies = [
+                (f"again after {_span(delay_us)}", Choice("message-copy", begin_us, broker, number, delay_us))
+                for delay_us in _DELAYS_US
+            ]
+            yield Offer(f"{about}: a second time", tuple(copies))
 
 
-def _of_broker(broker: int, state: str, at_us: int) -> Offer:
-    found = []
-    for kind, text in (("kill", "kill"), ("power-loss", "power loss")):
-        found.append((f"{text}, back after {_span(_BACK_US)}", Choice(kind, at_us, broker, 0, _BACK_US)))
-        found.append((f"{text}, down until the end", Choice(kind, at_us, broker)))
+def _of_broker(broker: int, state: str, at_us: int) -> Iterator[Offer]:
+    for kind, text in (("kill", "kill"), ("power-loss", "power loss of")):
+        back = (f"back after {_span(_BACK_US)}", Choice(kind, at_us, broker, 0, _BACK_US))
+        yield Offer(f"{text} broker {broker} ({state})", (back, ("down until the end", Choice(kind, at_us, broker))))
     if state != PAUSED:
-        found += [
-            (f"pause for {_span(pause_us)}", Choice("pause", at_us, broker, 0, pause_us)) for pause_us in _PAUSES_US
-        ]
-    return Offer(f"broker {broker} ({state})", tuple(found))
+        choices = tuple((f"for {_span(us)}", Choice("pause", at_us, broker, 0, us)) for us in _PAUSES_US)
+        yield Offer(f"pause broker {broker}", choices)
 
 
 def _of_links(brokers: Sequence[int], at_us: int) -> Iterator[Offer]:

@@ -367,6 +367,7 @@
   document.getElementById("picture").open = false;
   const wanted = /^#step-([0-9]+)$/.exec(location.hash);
   const begin = items.find((item) => item.classList.contains("sentence"));
-  show(wanted ? wanted[1] - 1 : begin ? tickOf(+begin.dataset.frame, +begin.dataset.run) : tickOf(film.begin, 0));
+  const parts = data.choice && data.difference ? tickOf(data.difference[0], 0) : -1;
+  show(wanted ? wanted[1] - 1 : parts >= 0 ? parts : begin ? tickOf(+begin.dataset.frame, +begin.dataset.run) : tickOf(film.begin, 0));
   addEventListener("resize", () => show(at));
 })();

@@ -60,6 +60,7 @@ def page(
         "records": concerned,
         "offset": _offset(runs[0], concerned),
         "difference": difference,
+        "choice": bool(films[0].label),
         "markdown": "\n".join(blocks_as_markdown(story_blocks(film.observed.result, film.story)) for film in films),
     }
     script, style = _file("film.js"), colours() + _file("film.css")
@@ -69,9 +70,7 @@ def page(
     if len(films) > 1:
         note += " Dashed: the first difference."
     return Template(_file("film.html")).substitute(
-        title=html(
-            f"{row['scenario']}, seed {row['seed']}: {' and '.join(dict.fromkeys(run['mode'] for run in runs))}"
-        ),
+        title=html(f"{row['scenario']}, seed {row['seed']}: {modes}"),
         links=_links(links),
         choose=f'<a id="choose" class="button" href="{html(choose)}1">Choose the next event</a>' if choose else "",
         heads="\n".join([*(f"<p>{html(note)}</p>" for note in notes), *_heads(films, difference)]),

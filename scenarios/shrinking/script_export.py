@@ -198,7 +198,7 @@ def _text(case: Case, symptom: Symptom | None, lines: list[Line], told: str) -> 
         parts.append("\n".join(["", f"[brokers.{broker}]", *pairs(own), ""]))
     parts += [_topic(topic) for topic in about.topics if topic.in_percent]
     parts += _script(case, lines)
-    expected = f"violates:{symptom.kind}" if symptom else "clean"
+    expected = f"violates:{symptom.kind}" if symptom else "clean:committed-loss"
     parts.append(f'\n[expect]\n"{case.mode.name}" = "{expected}"\n')
     return "".join(parts)
 

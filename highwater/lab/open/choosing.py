@@ -52,8 +52,8 @@ def carry_out(task: RunTask, origin: Origin, case: Case) -> MadePage:
         return _script(chosen, f"{name}.toml")
     shown = film(chosen, most=SENTENCES) if task.choices else original
     if task.what == "choose":
-        return _choose(task, shown)
-    return _film(task, origin, original, shown)
+        return _choose(task, chosen, shown)
+    return _film(task, origin, name, original, shown)
 
 
 def _file(origin: Origin, case: Case) -> str:
@@ -84,13 +84,14 @@ def _script(chosen: Case, file: str) -> MadePage:
     return MadePage(f"# With the latencies of the run: highwater run {file} {words}\n{text}", file=file)
 
 
-def _film(task: RunTask, origin: Origin, original: Film, shown: Film) -> MadePage:
+def _film(task: RunTask, origin: Origin, name: str, original: Film, shown: Film) -> MadePage:
     from reports.film.page import page as film_page
 
     word = choosing.to_text(task.choices)
     notes = [*origin.warnings, *map(choosing.sentence, task.choices)]
     problem = choosing.departs(original.observed, shown.observed, task.choices)
     notes += [problem] if problem else []
+    notes.append(f"To run it again, save its plan: highwater run --plan {name}.json")
     links = [("Original film", "film"), ("Plan", f"plan?with={word}"), ("Scenario file", f"script?with={word}")]
     if len(task.choices) > 1:
         links.insert(1, ("Without the last choice", f"film?with={choosing.to_text(task.choices[:-1])}"))
@@ -98,18 +99,18 @@ def _film(task: RunTask, origin: Origin, original: Film, shown: Film) -> MadePag
     return MadePage(film_page(films, notes, links, f"choose?with={word}&step="), is_film=True)
 
 
-def _choose(task: RunTask, shown: Film) -> MadePage:
+def _choose(task: RunTask, case: Case, shown: Film) -> MadePage:
     observed = shown.observed
     number = len(observed.observations)
     if not 1 <= task.step <= number:
         raise InputError(f"the film has steps 1 to {number}, and not {task.step}")
     step = observed.observations[task.step - 1].step
     return MadePage(
-        page("Choose the next event", list(_blocks(task, shown, f"{seconds(step['t'])}: {sentence(step)}")))
+        page("Choose the next event", list(_blocks(task, case, shown, f"{seconds(step['t'])}: {sentence(step)}")))
     )
 
 
-def _blocks(task: RunTask, shown: Film, now: str) -> Iterator[Block]:
+def _blocks(task: RunTask, case: Case, shown: Film, now: str) -> Iterator[Block]:
     row = shown.observed.result.row
     film_at = f"film?with={choosing.to_text(task.choices)}" if task.choices else "film"
     yield Links([Link("Back to the film", film_at), Link("All runs", "../")])
@@ -119,7 +120,7 @@ def _blocks(task: RunTask, shown: Film, now: str) -> Iterator[Block]:
     if len(task.choices) >= choosing.MOST:
         yield Text(f"At most {choosing.MOST} choices follow one another.", "none")
         return
-    offers = choosing.offers(shown, task.step - 1)
+    offers = choosing.offers(case, shown, task.step - 1)
     if not (offers.messages or offers.brokers or offers.links):
         yield Text("Everything is healed from here on: nothing can be chosen.", "none")
         return

@@ -66,17 +66,56 @@ def served_problems(browser: Browser, folder: Path, width: int) -> Iterator[str]
         for part in ("", "failing", "0-0-40/film", "report"):
             browser.requests.clear()
             browser.errors.clear()
-            browser.load(f"{home}{part}", width)
-            while browser.ask("document.querySelector('meta[http-equiv=refresh]') !== null"):
-                browser.load(f"{home}{part}", width)
+            _load(browser, f"{home}{part}", width)
             if (wide := browser.ask("document.documentElement.scrollWidth")) > width:
                 yield f"{part} is {wide} pixels wide"
             yield from (f"asks for {asked}" for asked in browser.requests if not asked.startswith((home, "data:")))
             yield from (f"{part}: error: {error}" for error in browser.errors)
+        yield from _choice_problems(browser, f"{home}0-0-40/", width)
     finally:
         server.shutdown()
         server.server_close()
         site.jobs.close()
+
+
+def _choice_problems(browser: Browser, run: str, width: int) -> Iterator[str]:
+    """Problems of choosing the next event: from a step of a film to the page of choices, and to the film of the result,
+    of which the next event is chosen again.
+    """
+    browser.errors.clear()
+    _load(browser, f"{run}film#step-60", width)
+    for kind in ("kill", "cut"):
+        step = int(browser.ask("document.getElementById('choose').href.split('step=')[1]"))
+        browser.ask("document.getElementById('on').click()")
+        if int(browser.ask("document.getElementById('choose').href.split('step=')[1]")) <= step:
+            yield "the link to choices does not follow the step"
+        _load(browser, browser.ask("document.getElementById('choose').href"), width)
+        if (wide := browser.ask("document.documentElement.scrollWidth")) > width:
+            yield f"choose is {wide} pixels wide"
+        links = browser.ask(f"[...document.querySelectorAll('a[href*=\"{kind}.\"]')].map(link => link.href)")
+        if not links:
+            yield f"no {kind} can be chosen"
+            return
+        _load(browser, links[-1], width)
+        if browser.ask("document.querySelectorAll('.stage').length") != 2:
+            yield f"the film of a {kind} has not two runs"
+        if browser.ask("document.getElementById('slider').value === '0'"):
+            yield f"the film of a {kind} does not begin where the runs part"
+        at = [
+            browser.ask(f"document.getElementById('stage-{number}').getBoundingClientRect().top") for number in (0, 1)
+        ]
+        if (at[0] == at[1]) != (width >= 900):
+            yield "from 900 pixels on, and only then, the runs stand beside each other"
+        if (wide := browser.ask("document.documentElement.scrollWidth")) > width:
+            yield f"the film of a {kind} is {wide} pixels wide"
+    yield from (f"choices: error: {error}" for error in browser.errors)
+
+
+def _load(browser: Browser, url: str, width: int) -> None:
+    """Load a page, and again while it is being made."""
+    browser.load(url, width)
+    while browser.ask("document.querySelector('meta[http-equiv=refresh]') !== null"):
+        browser.load(url, width)
 
 
 def _audit() -> str:

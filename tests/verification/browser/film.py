@@ -49,6 +49,7 @@ def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
     browser.ask("(s => { s.value = s.max; s.dispatchEvent(new Event('input')) })(document.getElementById('slider'))")
     if browser.ask(STEP) != last or "of" not in browser.ask("document.getElementById('clock').textContent"):
         yield "the slider does not lead to the end"
+    yield from _plays(browser)
     yield from _marks(browser)
     browser.ask("document.getElementById('copy').click()")
     if "### " not in browser.ask("document.getElementById('markdown').value"):
@@ -70,6 +71,24 @@ def _same_both_ways(browser: Browser) -> Iterator[str]:
             looks.add(browser.ask(stage))
         if len(looks) != 1:
             yield f"step {step} looks different, depending on the step before"
+
+
+def _plays(browser: Browser) -> Iterator[str]:
+    """Check that playing goes from sentence to sentence, in one of three speeds, and the size of the bar."""
+    paces = browser.ask("[...document.getElementById('pace').options].map(option => +option.value)")
+    if sorted(paces) != [0, 1_000, 2_000, 4_000]:
+        yield f"the paces are {paces}"
+    browser.ask("document.getElementById('first').click()")
+    # Timers at once: what is tested is where they lead.
+    browser.ask("window.setInterval = act => { act(); return 1 }; document.getElementById('play').click()")
+    by_play = browser.ask(STEP)
+    browser.ask("document.getElementById('play').click(); document.getElementById('first').click()")
+    browser.ask(KEY.format(key="n"))
+    if by_play != browser.ask(STEP):
+        yield "playing does not go by sentences"
+    high = browser.ask("document.querySelector('.controls').getBoundingClientRect().height")
+    if browser.ask("innerWidth") < 600 and high > 130:
+        yield f"the bar is {high} pixels high"
 
 
 def _marks(browser: Browser) -> Iterator[str]:
