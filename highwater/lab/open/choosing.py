@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from highwater.lab.open.tasks import MadePage, page
+from highwater.lab.open.made_page import MadePage, page
 from reports.document.blocks import Cell, Heading, Link, Links, Table, Text
 from reports.evidence.narrative import SENTENCES
 from reports.evidence.sentences import sentence
@@ -18,7 +18,6 @@ from sim.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from highwater.lab.open.tasks import RunTask
     from reports.document.blocks import Block
     from reports.evidence.replay import Origin
     from reports.film.choices import Choice, Offer
@@ -30,8 +29,8 @@ CHOSEN: Final = "with your choice"
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]+")
 
 
-def carry_out(task: RunTask, origin: Origin, case: Case) -> MadePage:
-    """Make a page or file of choices.
+def carry_out(what: str, choices: tuple[Choice, ...], step: int, origin: Origin, case: Case) -> MadePage:
+    """Make a page or file of choices: as `highwater.lab.open.tasks.RunTask`, of which these are the attributes.
 
     Raises:
         InputError: the run has no choices, or not these.
@@ -41,19 +40,19 @@ def carry_out(task: RunTask, origin: Origin, case: Case) -> MadePage:
             "the next event can be chosen in random and recorded runs in which events at the same time have a fixed "
             "order: this is a script, or sim.ties draws it"
         )
-    if task.what in ("plan", "script") and not task.choices:
+    if what in ("plan", "script") and not choices:
         raise InputError("nothing was chosen")
     original = film(case, most=SENTENCES)
     name = _file(origin, case)
-    chosen = choosing.chosen(case, original.observed.result, task.choices, f"{name}.json") if task.choices else case
-    if task.what == "plan":
+    chosen = choosing.chosen(case, original.observed.result, choices, f"{name}.json") if choices else case
+    if what == "plan":
         return _plan(chosen, f"{name}.json")
-    if task.what == "script":
+    if what == "script":
         return _script(chosen, f"{name}.toml")
-    shown = film(chosen, most=SENTENCES) if task.choices else original
-    if task.what == "choose":
-        return _choose(task, chosen, shown)
-    return _film(task, origin, name, original, shown)
+    shown = film(chosen, most=SENTENCES) if choices else original
+    if what == "choose":
+        return _choose(choices, step, chosen, shown)
+    return _film(choices, origin, name, original, shown)
 
 
 def _file(origin: Origin, case: Case) -> str:
@@ -84,43 +83,46 @@ def _script(chosen: Case, file: str) -> MadePage:
     return MadePage(f"# With the latencies of the run: highwater run {file} {words}\n{text}", file=file)
 
 
-def _film(task: RunTask, origin: Origin, name: str, original: Film, shown: Film) -> MadePage:
+def _film(choices: tuple[Choice, ...], origin: Origin, name: str, original: Film, shown: Film) -> MadePage:
     from reports.film.page import page as film_page
 
-    word = choosing.to_text(task.choices)
-    notes = [*origin.warnings, *map(choosing.sentence, task.choices)]
-    problem = choosing.departs(original.observed, shown.observed, task.choices)
+    word = choosing.to_text(choices)
+    notes = [*origin.warnings, *map(choosing.sentence, choices)]
+    problem = choosing.departs(original.observed, shown.observed, choices)
     notes += [problem] if problem else []
     notes.append(f"To run it again, save its plan: highwater run --plan {name}.json")
     links = [("Original film", "film"), ("Plan", f"plan?with={word}"), ("Scenario file", f"script?with={word}")]
-    if len(task.choices) > 1:
-        links.insert(1, ("Without the last choice", f"film?with={choosing.to_text(task.choices[:-1])}"))
+    if len(choices) > 1:
+        links.insert(1, ("Without the last choice", f"film?with={choosing.to_text(choices[:-1])}"))
     films = [replace(shown, label=CHOSEN), replace(original, label=ORIGINAL)]
     return MadePage(film_page(films, notes, links, f"choose?with={word}&step="), is_film=True)
 
 
-def _choose(task: RunTask, case: Case, shown: Film) -> MadePage:
+def _choose(choices: tuple[Choice, ...], number: int, case: Case, shown: Film) -> MadePage:
     observed = shown.observed
-    number = len(observed.observations)
-    if not 1 <= task.step <= number:
-        raise InputError(f"the film has steps 1 to {number}, and not {task.step}")
-    step = observed.observations[task.step - 1].step
+    last = len(observed.observations)
+    if not 1 <= number <= last:
+        raise InputError(f"the film has steps 1 to {last}, and not {number}")
+    step = observed.observations[number - 1].step
     return MadePage(
-        page("Choose the next event", list(_blocks(task, case, shown, f"{seconds(step['t'])}: {sentence(step)}")))
+        page(
+            "Choose the next event",
+            list(_blocks(choices, number, case, shown, f"{seconds(step['t'])}: {sentence(step)}")),
+        )
     )
 
 
-def _blocks(task: RunTask, case: Case, shown: Film, now: str) -> Iterator[Block]:
+def _blocks(choices: tuple[Choice, ...], number: int, case: Case, shown: Film, now: str) -> Iterator[Block]:
     row = shown.observed.result.row
-    film_at = f"film?with={choosing.to_text(task.choices)}" if task.choices else "film"
+    film_at = f"film?with={choosing.to_text(choices)}" if choices else "film"
     yield Links([Link("Back to the film", film_at), Link("All runs", "../")])
-    yield Text(f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}, step {task.step} of {len(shown.changes)}.")
+    yield Text(f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}, step {number} of {len(shown.changes)}.")
     yield Text(now, "question")
-    yield from (Text(f"Chosen before: {choosing.sentence(choice)}", "note") for choice in task.choices)
-    if len(task.choices) >= choosing.MOST:
+    yield from (Text(f"Chosen before: {choosing.sentence(choice)}", "note") for choice in choices)
+    if len(choices) >= choosing.MOST:
         yield Text(f"At most {choosing.MOST} choices follow one another.", "none")
         return
-    offers = choosing.offers(case, shown, task.step - 1)
+    offers = choosing.offers(case, shown, number - 1)
     if not (offers.messages or offers.brokers or offers.links):
         yield Text("Everything is healed from here on: nothing can be chosen.", "none")
         return
@@ -131,13 +133,13 @@ def _blocks(task: RunTask, case: Case, shown: Film, now: str) -> Iterator[Block]
     )
     yield Heading("Messages in flight", name="messages")
     if offers.messages:
-        yield _table("message", offers.messages, task.choices)
+        yield _table("message", offers.messages, choices)
     else:
         yield Text("No message that a fault can strike alone is in flight at this step.", "none")
     yield Heading("Brokers", name="brokers")
-    yield _table("broker", offers.brokers, task.choices)
+    yield _table("broker", offers.brokers, choices)
     yield Heading("Links", name="links")
-    yield _table("link between", offers.links, task.choices)
+    yield _table("link between", offers.links, choices)
 
 
 def _table(about: str, offers: Sequence[Offer], before: tuple[Choice, ...]) -> Table:

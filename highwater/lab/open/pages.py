@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from highwater.cli.progress import duration
+from highwater.lab.open.made_page import page
 from highwater.lab.open.results import title_of
-from highwater.lab.open.tasks import WHATS, page
+from highwater.lab.open.tasks import WHATS
 from reports.analysis import sentences
 from reports.document.blocks import Cell, Contents, Heading, Link, Links, Table, Terms, Text
 from reports.document.page import to_html

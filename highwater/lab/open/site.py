@@ -10,18 +10,17 @@ from urllib.parse import parse_qs
 
 from highwater.lab.open import pages, results
 from highwater.lab.open.jobs import BusyError, Jobs
+from highwater.lab.open.made_page import MadePage, page
 from highwater.lab.open.open_sweep import OpenSweep
 from highwater.lab.open.tasks import (
     OF_CHOICES,
     WHATS,
-    MadePage,
     RunName,
     RunTask,
     SweepTask,
     Task,
     carry_out,
     modes_of,
-    page,
 )
 from reports.document.blocks import Items, Link, Links
 from reports.document.page import POLICY

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from reports.document.blocks import Commands, Document, Heading, Items, Link, Links, Text
+from highwater.lab.open.made_page import MadePage, page
+from reports.document.blocks import Commands, Heading, Items, Link, Links, Text
 from reports.document.page import to_html
 from reports.evidence import replay
 from scenarios.sweep.folder import open_folder
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from scenarios.shrinking.case import Case
     from sim.protocol.modes import Mode
 
-GENERATOR: Final = "Highwater open"
 EXPLAIN_S: Final = 60
 """Seconds for an explanation, as `highwater explain` takes by default."""
 REPLAY: Final = "highwater replay "
@@ -82,18 +82,6 @@ class SweepTask:
 Task = RunTask | SweepTask
 
 
-@dataclass(frozen=True, slots=True)
-class MadePage:
-    """A page: its text, whether it is a film, which has a script, and whether it was refused; of a file to download,
-    its name.
-    """
-
-    text: str
-    is_film: bool = False
-    is_refused: bool = False
-    file: str = ""
-
-
 def carry_out(task: Task) -> MadePage:
     """Make the page of a task; what cannot be done is said on it."""
     try:
@@ -101,11 +89,6 @@ def carry_out(task: Task) -> MadePage:
     except UserError as error:
         links = Links([Link("Back to the sweep", "./" if isinstance(task, SweepTask) else "../")])
         return MadePage(page("This cannot be shown", [links, Items(error.problems)]), is_refused=True)
-
-
-def page(title: str, blocks: Sequence[Block], refresh_s: int = 0) -> str:
-    """A page of this instrument."""
-    return to_html(Document(title, blocks, GENERATOR, f"Highwater: {title}", refresh_s=refresh_s))
 
 
 def origin_of(run: RunName) -> tuple[Origin, tuple[Mode, ...]]:
@@ -164,7 +147,7 @@ def _of_run(task: RunTask) -> MadePage:
     if task.choices or task.what in OF_CHOICES:
         from highwater.lab.open import choosing
 
-        return choosing.carry_out(task, origin, case)
+        return choosing.carry_out(task.what, task.choices, task.step, origin, case)
     if task.what == "film":
         return MadePage(_film(origin, case), is_film=True)
     title = f"{origin.scenario.name}, mode {mode.name}, seed {origin.seed}"

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from highwater.lab.open.made_page import MadePage
 from highwater.lab.open.server import HOST, LoopbackServer
 from highwater.lab.open.site import Site
-from highwater.lab.open.tasks import MadePage, Task, carry_out
+from highwater.lab.open.tasks import Task, carry_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,8 +13,9 @@ import pytest
 
 from highwater.lab.open import jobs
 from highwater.lab.open.jobs import BusyError, Jobs
+from highwater.lab.open.made_page import MadePage
 from highwater.lab.open.site import BUSY, REFUSED, Site
-from highwater.lab.open.tasks import MadePage, RunName, RunTask, SweepTask, carry_out
+from highwater.lab.open.tasks import RunName, RunTask, SweepTask, carry_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
