@@ -11,7 +11,7 @@ the next one.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from sim.checkers.checker import NEVER_DIVERGES, Checker, Finding, RunEnd
 from sim.history import steps
@@ -62,11 +62,6 @@ def first_difference(one: Replica, other: Replica, start: int, end: int) -> int 
     return None
 
 
-_BITS: Final = 16
-"""Shift of the smaller id in the number of a pair of brokers."""
-_MASK: Final = (1 << _BITS) - 1
-
-
 class _Settled:
     """A live replica that leads in an epoch or completed its truncation for it."""
 
@@ -87,8 +82,8 @@ class Divergence(Checker):
         super().__init__(history)
         self._replicas: dict[int, Replica] = {}
         self._settled: dict[int, _Settled] = {}
-        self._checked: dict[int, int] = {}
-        """Pair of brokers, as one number -> offset up to which their replicas were compared."""
+        self._checked: dict[int, dict[int, int]] = {}
+        """Broker -> broker with a greater id -> offset up to which their replicas were compared."""
         self._reported: set[tuple[int, int]] = set()
         self._epoch = -1
 
@@ -160,9 +155,10 @@ class Divergence(Checker):
 
     def truncated(self, broker: int, leo: int) -> None:
         """A replica truncated: records from here on have to be compared again."""
-        for pair, end in self._checked.items():
-            if end > leo and broker in (pair >> _BITS, pair & _MASK):
-                self._checked[pair] = leo
+        for one, checked in self._checked.items():
+            for other, end in checked.items():
+                if end > leo and broker in (one, other):
+                    checked[other] = leo
 
     def compare(self, broker: int, now_us: int) -> None:
         """Compare one replica with all others of the current epoch, each pair up to the lower HW."""
@@ -177,17 +173,17 @@ class Divergence(Checker):
         for peer in self._settled.values():
             if peer is known or peer.epoch != current:
                 continue
+            one, other = (broker, peer.broker) if broker < peer.broker else (peer.broker, broker)
+            checked = self._checked.get(one)
+            if checked is None:
+                checked = self._checked[one] = {}
+            start = checked.get(other, 0)
             end = peer.replica.hw
             if hw < end:
                 end = hw
-            if not end:
-                continue
-            one, other = (broker, peer.broker) if broker < peer.broker else (peer.broker, broker)
-            pair = one << _BITS | other
-            start = self._checked.get(pair, 0)
             if end > start:
                 self.decided = True
-                self._checked[pair] = end
+                checked[other] = end
                 offset = first_difference(replica, peer.replica, start, end)
                 if offset is not None:
                     self._report((one, other), offset, now_us)
