@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from faults.bounds import Limits
-from faults.kind import BROKER, DISTURBED, Amount, Duration, FaultKind, Param, Targets
+from faults.kind import DISTURBED, MACHINE, Amount, Duration, FaultKind, Param, Targets
 from faults.plan import Fault
 from sim.environment.network import Effect
 from sim.hosts.cluster import Cluster
-from sim.hosts.interceptions import MESSAGES, NAMES
+from sim.hosts.interceptions import DRAWN, MESSAGES, NAMES
 from sim.kernel.streams import Stream, choice
 
 LATE: Final = "message-late"
@@ -32,7 +32,7 @@ class MessageFault(FaultKind):
     """See the module. The fault waits for its message until it is undone, and has no effect without it."""
 
     effect: ClassVar[Effect]
-    targets: ClassVar[Targets] = BROKER
+    targets: ClassVar[Targets] = MACHINE
     amount: ClassVar[Amount | None] = _MESSAGE
     duration: ClassVar[Duration | None] = DISTURBED
 
@@ -53,7 +53,7 @@ class MessageFault(FaultKind):
 
     def draw_value(self, stream: Stream, limits: Limits) -> int:  # noqa: ARG002 - see `FaultKind.draw_value`
         """Draw a message."""
-        names = [name for name, message in MESSAGES.items() if self.effect is not Effect.COPY or message.is_resent]
+        names = [name for name in DRAWN if self.effect is not Effect.COPY or MESSAGES[name].is_resent]
         often = [name for name in names if name in _OFTEN]
         return NAMES.index(choice(stream, [*names, *often, *often]))
 

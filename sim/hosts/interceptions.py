@@ -1,6 +1,7 @@
 """Types of messages of which a fault can strike a single one: lose it, hold it back, or deliver it twice.
 
-A broker exchanges them with the control plane, with other brokers, or with the producers of all partitions.
+A broker exchanges them with the control plane, with other brokers, or with the producers of all partitions. Controllers
+that are processes exchange those of Raft with one another and with brokers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from sim.hosts.control_plane import CONTROL
 from sim.kernel.message import Message
 from sim.protocol import messages
 from sim.protocol.kraft import quorum_messages
+from sim.protocol.raft import raft_messages
 
 _BROKERS: Final = -1
 _PRODUCERS: Final = -2
@@ -63,8 +65,15 @@ MESSAGES: Final[dict[str, Interceptable]] = {
         Interceptable(messages.OffsetsForLeaderEpochResponse, _BROKERS, is_sent=False),
         Interceptable(messages.ListOffsetsRequest, _BROKERS, is_sent=True),
         Interceptable(messages.ListOffsetsResponse, _BROKERS, is_sent=False),
+        Interceptable(raft_messages.VoteRequest, CONTROL, is_sent=True),
+        Interceptable(raft_messages.VoteResponse, CONTROL, is_sent=False),
+        Interceptable(raft_messages.BeginQuorumEpochRequest, CONTROL, is_sent=True),
+        Interceptable(raft_messages.RaftFetchRequest, CONTROL, is_sent=True),
+        Interceptable(raft_messages.RaftFetchResponse, CONTROL, is_sent=False),
     )
 }
 """Name -> type of message. Plans store the numbers of these lines, from 1: add a new one at the end."""
+DRAWN: Final = list(MESSAGES)[:17]
+"""The messages that random plans strike: not those of controllers that are processes."""
 NAMES: Final = ("", *MESSAGES)
 """Name at the number."""

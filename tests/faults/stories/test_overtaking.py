@@ -11,7 +11,7 @@ from faults.plan import FOLLOWERS, LAST_TARGET, Fault
 from faults.stories import overtaking
 from faults.stories.overtaking import MESSAGE_KINDS
 from faults.stories.swarm import OVERTAKING
-from sim.hosts.interceptions import MESSAGES, NAMES
+from sim.hosts.interceptions import DRAWN, MESSAGES, NAMES
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS, WINDOW_US, drawn_plans, mixed
 from tests.sim.world import SECOND_US
@@ -38,7 +38,7 @@ def test_all_messages_and_kinds_are_drawn() -> None:
     plans = [draw(seed) for seed in range(1_500)]
     assert {fault.kind for plan in plans for fault in plan} == set(ALL)
     drawn = {NAMES[fault.value] for plan in plans for fault in plan if fault.kind in MESSAGE_KINDS}
-    assert drawn == set(MESSAGES) - {"ListOffsetsRequest", "ListOffsetsResponse"}
+    assert drawn == set(DRAWN) - {"ListOffsetsRequest", "ListOffsetsResponse"}
 
 
 def test_only_messages_that_are_resent_are_doubled() -> None:

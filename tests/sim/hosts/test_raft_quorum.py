@@ -6,6 +6,7 @@ import pytest
 
 from faults.kinds.machines import lose_power, replace_disk
 from sim.hosts.control_plane import FIRST_CONTROLLER
+from sim.hosts.interceptions import MESSAGES
 from sim.hosts.raft_broker import RaftBroker
 from sim.hosts.raft_quorum import RaftQuorum
 from sim.protocol.kraft.metadata import PartitionRegistration
@@ -268,3 +269,18 @@ def test_equal_seeds_have_equal_histories(mode: str) -> None:
         return world.cluster.recorder.digest()
 
     assert digest() == digest()
+
+
+def test_messages_of_raft_can_be_lost() -> None:
+    """Without the answers of the others, no controller becomes leader."""
+    world = made()
+    cluster = world.cluster
+    for node in others(world):
+        cluster.links.hold("VoteRequest", MESSAGES["VoteRequest"].links(node, cluster.settings, ()), node)
+    cluster.kill(cluster.controller)
+    world.run(10)
+    assert cluster.controller == 0
+    for node in cluster.controllers:
+        cluster.links.release(node)
+    world.run(10)
+    assert cluster.controller >= FIRST_CONTROLLER
