@@ -304,7 +304,7 @@ class _Teller:
         if not lost:
             return self._matters(TURN), sentence(step, whole="whole log" if log else "empty log")
         one = len(lost) == 1 and lost[0].base == lost[0].last
-        return TURN, sentence(step, lost=_names(lost), is_gone="is gone" if one else "are gone")
+        return TURN, sentence(step, lost=_names(lost), is_gone="is no longer there" if one else "are no longer there")
 
     def _append(self, step: Shown) -> tuple[int, str] | None:
         batch = _Batch(step["record"], step["offset"], step["last"])

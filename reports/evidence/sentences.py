@@ -45,7 +45,7 @@ def _words(step: Shown) -> dict[str, Any]:
     words["batches"] = counted(step["removed"], "batch", "batches") if step.get("removed") else "nothing"
     words["deleted"] = counted(step.get("deleted", 0), "record")
     words["lost"] = counted(step.get("offset", 0), "batch", "batches")
-    words["is_gone"] = "is gone" if step.get("offset", 0) == 1 else "are gone"
+    words["is_gone"] = "is no longer there" if step.get("offset", 0) == 1 else "are no longer there"
     if step.get("acks") == -1:
         words["acks"] = "all"
     if "record" in step:

@@ -124,7 +124,7 @@ def test_what_only_validates_is_left_out() -> None:
 def test_power_takes_what_was_not_flushed() -> None:
     found = [sentence.text for sentence in told("sessions", "kip320", 50_090)]
     assert any(
-        re.search(r"loses power; .*record \d+.* had not been flushed to disk, and (is|are) gone\.", text)
+        re.search(r"loses power; .*record \d+.* had not been flushed to disk, and (is|are) no longer there\.", text)
         for text in found
     )
 

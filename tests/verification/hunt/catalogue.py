@@ -120,7 +120,7 @@ BUGS: Final = (
         r"^The end of the log of broker 2 becomes unreadable",
         (
             r"^The controller elects broker 2 leader in leader epoch 1",
-            r"^The end of the log of broker 2 becomes unreadable: records 5, 32 and 48 had been there, and are gone\.$",
+            r"^The end of the log of broker 2 becomes unreadable: records 5, 32 and 48 had been there, and are no ",
             r"^Broker 1 follows broker 2 .* truncates nothing \(follower_truncation=high-watermark\), and keeps",
         ),
     ),
@@ -133,7 +133,7 @@ BUGS: Final = (
         _of("KIP-101"),
         r"^The machine of broker 2 loses power",
         (
-            r"^The machine of broker 1 loses power; record 0 had not been flushed to disk, and is gone\.$",
+            r"^The machine of broker 1 loses power; record 0 had not been flushed to disk, and is no longer there\.$",
             r"^Broker 1 leads again in leader epoch 0, .* lacks record 0, .* there was no election, and the epoch",
         ),
     ),
@@ -146,7 +146,7 @@ BUGS: Final = (
         _of("KAFKA-6361, KIP-279"),
         r"^The process of broker 2 is killed",
         (
-            r"^The machine of broker 2 loses power; record 1 had not been flushed to disk, and is gone\.$",
+            r"^The machine of broker 2 loses power; record 1 had not been flushed to disk, and is no longer there\.$",
             r"^The controller elects broker 1 leader in leader epoch 3",
             r"^Broker 2 follows broker 1 .* \(follower_truncation=leader-epoch\), and keeps record 2 at offset 1",
         ),
@@ -188,7 +188,7 @@ BUGS: Final = (
         _of("KAFKA-6880, KIP-320"),
         r"^The disk of broker 2 is replaced",
         (
-            r"^The disk of broker 2 is replaced by an empty one; record 0 had been on it, and is gone\.$",
+            r"^The disk of broker 2 is replaced by an empty one; record 0 had been on it, and is no longer there\.$",
             r"^Broker 1 follows broker 2 in leader epoch 2 without truncating \(fetch_fencing=no\), and keeps record 0",
         ),
     ),
@@ -202,7 +202,7 @@ BUGS: Final = (
         r"^Broker 2 is paused",
         (
             r"^The consumer reads record 0 at offset 0 from the leader of epoch 0\.$",
-            r"^The machine of broker 2 loses power; record 0 had not been flushed to disk, and is gone\.$",
+            r"^The machine of broker 2 loses power; record 0 had not been flushed to disk, and is no longer there\.$",
             r"^The consumer continues at offset 1 \(consumer_validation=no\), and reads .* leader of epoch 4\.$",
             r"^Consumer 1002 passed 1 record unseen, the first record 1 at offset 0 \(consumer-skip\)\.$",
         ),
@@ -219,7 +219,7 @@ BUGS: Final = (
             r"^The controller elects broker 2 leader in leader epoch 1; the ISR becomes \[2, 3\]\.$",
             r"^The session of broker 1 ends\.$",
             r"^The ISR becomes \[1, 2, 3\]; the session of broker 1 has ended \(isr_eligibility=any\)\.$",
-            r"^The machine of broker 1 loses power; record 0 had not been flushed to disk, and is gone\.$",
+            r"^The machine of broker 1 loses power; record 0 had not been flushed to disk, and is no longer there\.$",
             r"^The controller elects broker 1 leader in leader epoch 2; .* broker 1 lacks record 0, acknowledged",
         ),
         rules={"isr_eligibility": "any"},
@@ -235,7 +235,7 @@ BUGS: Final = (
         (
             r"^The link from broker 1 to the control plane takes 5\.000 s longer\.$",
             r"^Broker 2 shuts down in a controlled way\.$",
-            r"^The disk of broker 2 is replaced by an empty one; record 0 had been on it, and is gone\.$",
+            r"^The disk of broker 2 is replaced by an empty one; record 0 had been on it, and is no longer there\.$",
             r"^The ISR becomes \[1, 2\]; broker 2 lacks record 0, .* has restarted since .* \(isr_eligibility=any\)\.$",
             r"^The controller elects broker 2 leader in leader epoch 2; .* broker 2 lacks record 0, acknowledged",
         ),
@@ -266,7 +266,7 @@ BUGS: Final = (
         "elr",
         r"^The machine of broker 3 loses power",
         (
-            r"^The machine of broker 3 loses power; record 0 had not been flushed to disk, and is gone\.$",
+            r"^The machine of broker 3 loses power; record 0 had not been flushed to disk, and is no longer there\.$",
             r"the ISR becomes \[3\]",
             r"^The controller elects broker 3 leader in leader epoch \d+; broker 3 lacks record 0",
         ),

@@ -158,7 +158,9 @@ def test_an_explanation_has_story_necessities_and_remedies(highwater: Callable[.
     assert "The order of these messages suffices: with other latencies 20 of 20 runs fail in the same way" in call.out
     assert "From 10.000 s on all 200 continuations end in" in call.out
     story = " ".join(call.out.split())
-    assert "The machine of broker 1 loses power; record 0 had not been flushed to disk, and is gone." in story
+    assert (
+        "The machine of broker 1 loses power; record 0 had not been flushed to disk, and is no longer there." in story
+    )
     assert "setting  log.flush.interval.messages=1" in call.out
     assert (tmp_path / "shrunk" / "50120-kip320" / "trace.jsonl").is_file()
 
