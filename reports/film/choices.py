@@ -1,6 +1,7 @@
-"""Choices of the next event at a step of a random run: a fault that strikes one message, process or link there.
+"""Choices of the next event at a step of a run: a fault that strikes one message, process or link there.
 
-The run that goes on from a choice is the recorded run with one fault more (`scenarios.single.recording`). Latencies are
+The run that goes on from a choice is the recorded run with one fault more (`scenarios.single.recording`), or the script
+with one line more (`reports.film.chosen_script`). Latencies are
 mixed from links and subjects and not drawn in turn, so that run has the same history up to the fault's time.
 """
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from faults.kinds.registry import KINDS
 from faults.plan import Fault
+from reports.film import chosen_script
 from reports.film.states import DOWN, PAUSED
 from reports.formatting import moment, seconds
 from scenarios.single import recording
@@ -115,28 +117,39 @@ def parse(text: str) -> tuple[Choice, ...]:
 
 
 def is_possible(case: Case) -> bool:
-    """Whether a run can go on from a choice: it is a random one, and the order of events at the same time is not drawn,
-    which a further fault would change from the beginning.
+    """Whether a run can go on from a choice: the order of events at the same time is not drawn, which a further fault
+    would change from the beginning.
     """
-    return case.scenario.drawn and case.scenario.config.get("sim.ties", "fifo") == "fifo"
+    return case.scenario.config.get("sim.ties", "fifo") == "fifo"
 
 
 def chosen(case: Case, result: RunResult, choices: Sequence[Choice], file: str) -> Case:
-    """The recorded run with the faults of choices; its replay line names `file` as its plan.
+    """The recorded run or script with the faults of choices. The replay line of a recorded run names `file` as its
+    plan.
 
     Raises:
         InputError: a fault is not possible in this cluster, or would strike after everything is healed.
     """
-    recorded = replace(case, scenario=recording.of_run(case.scenario, result).scenario)
     if result.settings["sim.ties"] != "fifo":
         raise InputError("the order of events at the same time is drawn here (sim.ties): a choice would change it")
     brokers = [replica.broker for replica in result.replicas]
     for choice in choices:
-        _check(choice, brokers, recorded.horizon_us)
+        _check(choice, brokers, _healed_us(result))
+    if not case.scenario.drawn:
+        for choice in choices:
+            case = chosen_script.with_fault(case, result, choice.fault)
+            result = case.run() if choice is not choices[-1] else result
+        return chosen_script.ended(case) if choices else case
+    recorded = replace(case, scenario=recording.of_run(case.scenario, result).scenario)
     faults = sorted([*recorded.faults, *(choice.fault for choice in choices)], key=_time_of)
     found = recorded.with_faults(tuple(faults))
     words = ("--plan", file)
     return found.with_scenario(recorded=replace(found.recorded, words=words), shown=case.scenario.shown)
+
+
+def _healed_us(result: RunResult) -> int:
+    """When everything is healed."""
+    return result.window_us[1] if result.horizon_us is None else result.horizon_us
 
 
 def _time_of(fault: Fault) -> int:
@@ -217,7 +230,7 @@ def offers(case: Case, shown: Film, place: int) -> Offers:
     """
     observed = shown.observed
     at_us = observed.observations[place].at_us
-    if at_us + 1 >= (observed.result.horizon_us or 0):
+    if at_us + 1 >= _healed_us(observed.result):
         return Offers([], [], [])
     states = dict.fromkeys(sorted(replica.broker for replica in observed.result.replicas), DOWN)
     for change in shown.changes[: place + 1]:

@@ -131,13 +131,13 @@ def _of_fault(fault: Fault) -> Iterator[Line]:
     one_line = kind.targets is LINK or ("brokers" in kind.targets.params and not fault.delays_us)
     parts = [fault.targets] if one_line else [(target,) for target in fault.targets]
     for place, targets in enumerate(parts):
-        params = _params(fault, targets)
+        params = params_of(fault, targets)
         if kind.scripted(params, fault.at_us) != replace(fault, targets=targets, delays_us=()):
             raise NotScriptedError(f"no script line can express this {fault.kind}")
         yield fault.at_us + fault.delay_us(place), {"do": fault.kind, **params}
 
 
-def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
+def params_of(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
     """Parameters for `faults.kind.FaultKind.scripted`."""
     kind = KINDS[fault.kind]
     params: dict[str, Any] = {}

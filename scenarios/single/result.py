@@ -69,6 +69,7 @@ class RunResult:
         unnamed: the partition that faults which name none are about, if there are several.
         stalled: whether there was no leader in the end, or too few replicas in working log directories, and the rules
             wait for an operator.
+        played: the lines of the script that were performed, by number from 1, with their times.
         struck: the faults that struck, as `faults` shows them.
         traceback: of the exception that ended it with verdict ``error``; empty without one.
     """
@@ -97,6 +98,7 @@ class RunResult:
     stalled: bool = False
     traceback: str = ""
     struck: Sequence[RealisedFault] = ()
+    played: Sequence[tuple[int, int]] = ()
 
 
 def replica_views(cluster: Cluster, name: str) -> list[ReplicaView]:

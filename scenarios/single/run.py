@@ -385,6 +385,7 @@ def _result(run: Execution, error: str, shown: str, trace: list[Shown] | None) -
         mode=run.mode,
         faults=run.injection.to_json(),
         struck=tuple(run.injection.realised),
+        played=tuple(run.script.played),
         plan=run.plan.to_json(),
         story=[{"text": text, "met_at_us": at_us} for text, at_us in run.story.met],
         violations=entries(run.cluster.recorder.history.findings.violations, judged=ended.judged),

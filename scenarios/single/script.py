@@ -129,7 +129,8 @@ class Script:
     """Runs the script of a scenario; lines for other rule values of the mode are skipped.
 
     `acks` is the default of batches. `batches` (name -> first record id) and `sends` (partition -> batches) are filled
-    as they are sent. `failure` is why the script ended before its last line: the run is judged all the same.
+    as they are sent. `failure` is why the script ended before its last line: the run is judged all the same. `played`
+    are the numbers of the lines that were performed, from 1, with their times.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class Script:
         self.next_id = 0
         self.sends: dict[str, list[ProducerBatch]] = {}
         self.failure: StoryError | None = None
+        self.played: list[tuple[int, int]] = []
 
     def observe(self, step: Shown) -> None:
         """Check whether the current line waits for a step."""
@@ -179,6 +181,7 @@ class Script:
             if line.after_us:
                 yield environment.timeout(line.after_us)
             self._seen.clear()
+            self.played.append((number, self._cluster.kernel.now_us))
             self._do(line.do, line.params)
 
     def _do(self, action: str, params: Mapping[str, Any]) -> None:

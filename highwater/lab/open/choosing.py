@@ -11,12 +11,14 @@ from reports.document.blocks import Cell, Heading, Link, Links, Table, Text
 from reports.evidence.narrative import SENTENCES
 from reports.evidence.sentences import sentence
 from reports.film import choices as choosing
+from reports.film import chosen_script
 from reports.film.film import film
 from reports.formatting import seconds
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from reports.document.blocks import Block
     from reports.evidence.replay import Origin
@@ -37,8 +39,7 @@ def carry_out(what: str, choices: tuple[Choice, ...], step: int, origin: Origin,
     """
     if not choosing.is_possible(case):
         raise InputError(
-            "the next event can be chosen in random and recorded runs in which events at the same time have a fixed "
-            "order: this is a script, or sim.ties draws it"
+            "the next event can be chosen where events at the same time have a fixed order: here sim.ties draws it"
         )
     if what in ("plan", "script") and not choices:
         raise InputError("nothing was chosen")
@@ -46,13 +47,15 @@ def carry_out(what: str, choices: tuple[Choice, ...], step: int, origin: Origin,
     name = _file(origin, case)
     chosen = choosing.chosen(case, original.observed.result, choices, f"{name}.json") if choices else case
     if what == "plan":
+        if not case.scenario.drawn:
+            raise InputError("a script has no plan: its scenario file runs it again")
         return _plan(chosen, f"{name}.json")
     if what == "script":
         return _script(chosen, f"{name}.toml")
     shown = film(chosen, most=SENTENCES) if choices else original
     if what == "choose":
         return _choose(choices, step, chosen, shown)
-    return _film(choices, origin, name, original, shown)
+    return _film(choices, origin, (case, chosen), name, (original, shown))
 
 
 def _file(origin: Origin, case: Case) -> str:
@@ -74,28 +77,55 @@ def _script(chosen: Case, file: str) -> MadePage:
 
     result = chosen.run()
     row = result.row
+    words = f"--mode {chosen.mode.name} --seed {chosen.seed}"
+    if not chosen.scenario.drawn:
+        return _of_script(chosen, row, file, words)
     found = symptom(row) if row["violations"] or row["verdict"] == STALLED else None
     try:
         text = to_toml(with_struck(chosen, result.struck), found, "A chosen run", chosen.seed)
     except NotScriptedError as error:
         raise InputError(f"this run cannot be written as a scenario file: {error}. Its plan runs it again.") from None
-    words = f"--mode {chosen.mode.name} --seed {chosen.seed}"
     return MadePage(f"# With the latencies of the run: highwater run {file} {words}\n{text}", file=file)
 
 
-def _film(choices: tuple[Choice, ...], origin: Origin, name: str, original: Film, shown: Film) -> MadePage:
+def _of_script(chosen: Case, row: Mapping[str, Any], file: str, words: str) -> MadePage:
+    from scenarios.format.schema import read
+    from scenarios.single.run import run_row
+
+    rules = "".join(f" --rule {name}={value}" for name, value in chosen.rules.items())
+    text = chosen_script.to_toml(chosen.scenario, row, chosen.mode.name)
+    if run_row(read(text, file), chosen.mode, chosen.seed, chosen.rules)["digest"] != row["digest"]:
+        raise InputError("this run cannot be written as a scenario file: that would be another run")
+    return MadePage(f"# The same run: highwater run {file} {words}{rules}\n{text}", file=file)
+
+
+def _film(
+    choices: tuple[Choice, ...], origin: Origin, cases: tuple[Case, Case], name: str, films: tuple[Film, Film]
+) -> MadePage:
+    """The film of the run after choices; cases and films are those of the original run and of this one."""
     from reports.film.page import page as film_page
 
+    (case, chosen), (original, shown) = cases, films
     word = choosing.to_text(choices)
     notes = [*origin.warnings, *map(choosing.sentence, choices)]
     problem = choosing.departs(original.observed, shown.observed, choices)
     notes += [problem] if problem else []
-    notes.append(f"To run it again, save its plan: highwater run --plan {name}.json")
-    links = [("Original film", "film"), ("Plan", f"plan?with={word}"), ("Scenario file", f"script?with={word}")]
+    result = shown.observed.result
+    is_script = result.horizon_us is None
+    rules = "".join(f" --rule {rule}={value}" for rule, value in result.rules.items()) if is_script else ""
+    of_script = f"{name}.toml --mode {result.row['mode']} --seed {result.row['seed']}{rules}"
+    again = of_script if is_script else f"--plan {name}.json"
+    what = "scenario file" if is_script else "plan"
+    notes.append(f"To run it again, save its {what}: highwater run {again}")
+    if is_script and len(chosen.scenario.script) < len(case.scenario.script) + len(choices):
+        rest_s = chosen_script.REST_US // 1_000_000
+        notes.append(f"The next line of the script waits for a step that never comes: {rest_s} s later all is healed.")
+    links = [("Original film", "film"), ("Scenario file", f"script?with={word}")]
+    links[1:1] = [] if is_script else [("Plan", f"plan?with={word}")]
     if len(choices) > 1:
         links.insert(1, ("Without the last choice", f"film?with={choosing.to_text(choices[:-1])}"))
-    films = [replace(shown, label=CHOSEN), replace(original, label=ORIGINAL)]
-    return MadePage(film_page(films, notes, links, f"choose?with={word}&step="), is_film=True)
+    both = [replace(shown, label=CHOSEN), replace(original, label=ORIGINAL)]
+    return MadePage(film_page(both, notes, links, f"choose?with={word}&step="), is_film=True)
 
 
 def _choose(choices: tuple[Choice, ...], number: int, case: Case, shown: Film) -> MadePage:

@@ -9,10 +9,15 @@ import pytest
 
 from reports.drawing.observed_run import ObservedRun, observe
 from reports.film import choices as choosing
+from reports.film import chosen_script
 from reports.film.choices import Choice, chosen, departs, offers, parse, sent_alone, to_text
+from scenarios.format import selection
+from scenarios.format.schema import read
 from scenarios.shrinking.case import Case
+from scenarios.single import run as single
 from sim.errors import InputError
 from sim.hosts.interceptions import MESSAGES, NAMES
+from sim.protocol.modes import mode as mode_named
 from tests.reports.film.test_film import case, shown
 
 RUNS = [("chaos", "kip320", 1), ("elr-chaos", "elr", 11), ("reassignments", "elr-4.3", 253)]
@@ -130,6 +135,35 @@ def test_what_cannot_be_chosen_is_refused(word: str, problem: str) -> None:
         chosen(case(*name), observed(*name).result, parse(word), "plan.json")
 
 
-def test_scripts_and_drawn_orders_have_no_choices() -> None:
-    assert not choosing.is_possible(case("kip101-scenario-1", "hw", 0))
+SCRIPTS = [("last-replica-standing", "elr-4.3"), ("elr-cleared-power-loss", "elr"), ("kip101-scenario-1", "kip101")]
+
+
+@pytest.mark.parametrize(("scenario", "mode"), SCRIPTS)
+def test_a_script_goes_on_as_written_up_to_each_choice(scenario: str, mode: str) -> None:
+    name = scenario, mode, 0
+    run, of, film = observed(*name), case(*name), shown(*name)
+    kinds = set()
+    for place in range(10, len(film.changes), 9):
+        groups = offers(of, film, place)
+        found = [choice for offer in (*groups.messages, *groups.brokers, *groups.links) for _, choice in offer.choices]
+        for choice in islice(found, 0, None, 5):
+            kinds.add(choice.kind)
+            assert departs(run, played(of, run, choice), [choice]) == ""
+    assert {"kill", "cut"} <= kinds
+
+
+def test_a_script_after_choices_is_a_file_with_the_same_run() -> None:
+    of, run = case("last-replica-standing", "elr-4.3", 0), observed("last-replica-standing", "elr-4.3", 0)
+    choices = [Choice("pause", 1_000_001, 2, 0, 1_000_000), Choice("kill", 30_000_000, 1)]
+    other = chosen(of, run.result, choices, "plan.json")
+    row = other.row()
+    text = chosen_script.to_toml(other.scenario, row, "elr-4.3")
+    again = single.run_row(read(text, "here"), of.mode, 0, {})
+    assert again["digest"] == row["digest"] != run.result.row["digest"]
+    assert again["expected"]
+
+
+def test_a_drawn_order_of_events_has_no_choices() -> None:
+    scenario = selection.scenario("chaos", {"sim.ties": "random"}, strict=False)
+    assert not choosing.is_possible(Case(scenario, mode_named("hw"), 1))
     assert choosing.is_possible(case(*RUNS[0]))

@@ -97,6 +97,20 @@ def test_what_is_not_there_is_refused(site: Served) -> None:
         got = site.get(run_of(site) + path)
         assert got.status in (404, 422)
         assert problem in plain(got)
-    with served("kip101-scenario-1") as scripted:
-        assert 'id="choose"' not in scripted.get(f"{scripted.home}0-0-0/film").text
-        assert scripted.get(f"{scripted.home}0-0-0/choose").status == 422
+
+
+def test_a_script_goes_on_from_a_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with served("last-replica-standing") as scripted:
+        run = f"{scripted.home}0-0-0/"
+        assert 'id="choose"' in scripted.get(f"{run}film").text
+        links = scripted.get(f"{run}choose?step=30").links
+        word = next(link for link in links if "kill" in link).partition("?with=")[2]
+        film = scripted.get(f"{run}film?with={word}").text
+        assert "highwater run last-replica-standing-hw-0-chosen.toml --mode hw --seed 0" in film
+        assert "The next line of the script waits for a step that never comes" in film
+        assert "plan?with" not in film
+        assert scripted.get(f"{run}plan?with={word}").status == 422
+        got = scripted.get(f"{run}script?with={word}")
+    (tmp_path / "chosen.toml").write_text(got.text, encoding="utf-8")
+    assert main(["run", str(tmp_path / "chosen.toml"), "--mode", "hw", "--seed", "0"]) == 0
+    assert "as expected" in capsys.readouterr().out
