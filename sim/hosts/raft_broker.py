@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sim.history import steps
-from sim.hosts.broker import Startup
+from sim.hosts.broker import Broker, Startup
 from sim.hosts.broker_lifecycle import BrokerLifecycle
 from sim.hosts.broker_metadata_publisher import BrokerMetadataPublisher
 from sim.hosts.kraft_broker import KRaftBroker
@@ -16,6 +16,7 @@ from sim.hosts.kraft_metadata_cache import KRaftMetadataCache
 from sim.hosts.node_to_controller_request_thread import NodeToControllerRequestThread
 from sim.hosts.raft_machine import RaftMachine
 from sim.hosts.raft_member import RaftMember, has_content
+from sim.kernel.build import COMPILED
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, IdleCall, noop
 from sim.protocol.kraft.metadata import NO_OP, NoOpRecord, Record
@@ -244,3 +245,8 @@ class RaftBroker(KRaftBroker):
             self.requests.disconnected(peer)
         else:
             super().disconnected(peer)
+
+
+if not COMPILED:
+    # Not those of `KRaftBroker`: `receive_other` has to see all responses of controllers.
+    RaftBroker.handlers = Broker.handlers

@@ -284,3 +284,9 @@ def test_messages_of_raft_can_be_lost() -> None:
         cluster.links.release(node)
     world.run(10)
     assert cluster.controller >= FIRST_CONTROLLER
+
+
+def test_an_answered_request_is_forgotten_in_every_build() -> None:
+    """In plain Python, frequent messages are dispatched without `receive`."""
+    world = made()
+    assert {broker(world, number).requests._pending[0] for number in (1, 2, 3)} == {None}
