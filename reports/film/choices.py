@@ -135,7 +135,10 @@ def chosen(case: Case, result: RunResult, choices: Sequence[Choice], file: str) 
     brokers = [replica.broker for replica in result.replicas]
     for choice in choices:
         _check(choice, brokers, _healed_us(result))
+    # Otherwise another partition might be shown, that of another violation.
+    shown = result.shown or case.scenario.shown
     if not case.scenario.drawn:
+        case = case.with_scenario(shown=shown)
         for choice in choices:
             case = chosen_script.with_fault(case, result, choice.fault)
             result = case.run() if choice is not choices[-1] else result
@@ -144,7 +147,7 @@ def chosen(case: Case, result: RunResult, choices: Sequence[Choice], file: str) 
     faults = sorted([*recorded.faults, *(choice.fault for choice in choices)], key=_time_of)
     found = recorded.with_faults(tuple(faults))
     words = ("--plan", file)
-    return found.with_scenario(recorded=replace(found.recorded, words=words), shown=case.scenario.shown)
+    return found.with_scenario(recorded=replace(found.recorded, words=words), shown=shown)
 
 
 def _healed_us(result: RunResult) -> int:
@@ -176,6 +179,8 @@ def departs(original: ObservedRun, other: ObservedRun, choices: Sequence[Choice]
     """What is wrong with the run of choices: it has another history before the first of them, or one has met no
     message; empty if nothing is.
     """
+    if original.partition != other.partition:
+        return f"The original run shows partition {original.partition}, which is not created in this one."
     until_us = min(choice.at_us for choice in choices)
     before, after = (
         [observation.step for observation in run.observations if observation.at_us < until_us]

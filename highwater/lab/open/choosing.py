@@ -94,7 +94,11 @@ def _of_script(chosen: Case, row: Mapping[str, Any], file: str, words: str) -> M
 
     rules = "".join(f" --rule {name}={value}" for name, value in chosen.rules.items())
     text = chosen_script.to_toml(chosen.scenario, row, chosen.mode.name)
-    if run_row(read(text, file), chosen.mode, chosen.seed, chosen.rules)["digest"] != row["digest"]:
+    try:
+        again = run_row(read(text, file), chosen.mode, chosen.seed, chosen.rules)
+    except InputError as error:
+        raise InputError(f"this run cannot be written as a scenario file: {error.problems[0]}") from None
+    if again["digest"] != row["digest"]:
         raise InputError("this run cannot be written as a scenario file: that would be another run")
     return MadePage(f"# The same run: highwater run {file} {words}{rules}\n{text}", file=file)
 

@@ -167,3 +167,10 @@ def test_a_drawn_order_of_events_has_no_choices() -> None:
     scenario = selection.scenario("chaos", {"sim.ties": "random"}, strict=False)
     assert not choosing.is_possible(Case(scenario, mode_named("hw"), 1))
     assert choosing.is_possible(case(*RUNS[0]))
+
+
+def test_a_partition_that_a_choice_keeps_from_being_created_is_named() -> None:
+    of, run = case("recreated-topic", "kraft", 0), observed("recreated-topic", "kraft", 0)
+    early, late = Choice("cut", 215_578, 3, 0, 5_000_000), Choice("kill", run.result.window_us[1] - 1, 3)
+    assert "partition audit-0@2, which is not created" in departs(run, played(of, run, early), [early])
+    assert departs(run, played(of, run, late), [late]) == ""
