@@ -300,14 +300,21 @@ class RaftQuorum(ControlPlane):
         return self._request(lambda active: (active.unregister(broker),)) == (NONE,)
 
     def set_config(self, key: str, value: Value) -> None:
-        """See `ControlPlane.set_config`. Kafka: QuorumController#incrementalAlterConfigs."""
+        """See `ControlPlane.set_config`. Without a successful answer nobody knows whether the change takes effect: a
+        controller that is deposed answers NOT_CONTROLLER, and the next one may commit the record.
+
+        Kafka: QuorumController#incrementalAlterConfigs.
+        """
+        if self.active is None:
+            return
+        self.acknowledged.pop(key, None)
 
         def answer(error: str, result: object) -> None:
             if not error and not result:
                 self.acknowledged[key] = value
 
         self._request(lambda active: active.set(key, value), answer)
-        if key == MIN_ISR and self.active is not None:
+        if key == MIN_ISR:
             self.set_min_isr(int(value))
 
     def settings_in_force(self, name: str) -> dict[str, Value]:

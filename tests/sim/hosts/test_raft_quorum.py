@@ -290,3 +290,16 @@ def test_an_answered_request_is_forgotten_in_every_build() -> None:
     """In plain Python, frequent messages are dispatched without `receive`."""
     world = made()
     assert {broker(world, number).requests._pending[0] for number in (1, 2, 3)} == {None}
+
+
+def test_a_setting_without_an_answer_may_be_in_force_or_not() -> None:
+    world = made()
+    control = world.cluster.control
+    control.set_config("min.insync.replicas", 1)
+    assert control.acknowledged == {}
+    world.run(1)
+    assert control.acknowledged == {"min.insync.replicas": 1}
+    control.set_config("min.insync.replicas", 2)
+    assert control.fail_over()
+    world.run(8)
+    assert control.acknowledged == {}
