@@ -34,10 +34,11 @@ def shaped(name: str, brokers: int, factor: int) -> Scenario:
 @pytest.mark.world
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_shape_runs(name: str) -> None:
-    """All shapes, with modes taking turns, and some shapes in all modes."""
+    """All shapes, with modes taking turns, and some shapes in a third of the modes; three scenarios have all."""
     modes = list(MODES)
+    third = modes[DRAWN.index(name) % 3 :: 3]
     turns = [(shape, modes[number % len(modes)]) for number, shape in enumerate(SHAPES)]
-    for (brokers, factor), mode in (*turns, *product(ODD, modes)):
+    for (brokers, factor), mode in (*turns, *product(ODD, third)):
         row = run_row(shaped(name, brokers, factor), mode, brokers)
         assert not row["error"], (brokers, factor, mode)
         assert row["verdict"] in ("ok", "violation", "stalled")
