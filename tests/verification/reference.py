@@ -6,11 +6,12 @@ step that might matter. Where both checkers agree, a verdict does not hang on th
 
 Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``consumer-skip``, ``reset-skip``,
 ``deleted-records-back``, ``duplicate``, ``reordered``, ``duplicate-across-epochs``, ``reordered-across-epochs``,
-``sequence-gap``, ``ack-under-min-isr``, ``controller-crashes``, ``stuck-replica``, ``no-progress``, and that the trace
-itself is consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
+``sequence-gap``, ``ack-under-min-isr``, ``controller-crashes``, ``quorum-leaders``, ``stuck-replica``, ``no-progress``,
+and that the trace itself is consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
 
-Does not verify: early warnings; ``stale-setting``, because a trace does not tell of settings; whether a violation is
-inside the promise; what was lost in which crash; stories.
+Does not verify: early warnings; ``stale-setting`` and ``metadata-loss``, because a trace does not tell of settings and
+of batches of the metadata log (`UNTOLD`); whether a violation is inside the promise; what was lost in which crash;
+stories.
 Taken as they are: the HWs that steps report, and that an exposure received in the microsecond in which a request was
 sent came before it. Where batches overlap, several records stand at an offset.
 """
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 VALIDATION_IDS: Final = 1 << 40
 """Records from this id on were written after healing, to see whether the cluster is whole."""
+UNTOLD: Final = frozenset({"metadata-loss", "stale-setting"})
+"""Kinds of violation that no trace shows."""
 _ENDS: Final = (
     *("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail"),
     *("directory-failed", "directory-replaced", "directory-offline"),
@@ -165,6 +168,7 @@ class _Judge:
         self._committed: set[tuple[int, int]] = set()
         self._lowest_start = 0
         self._crash = ""
+        self._quorum_leaders: dict[int, int] = {}
         self._now_us = 0
         self._handlers: dict[str, Callable[[Shown], None]] = {
             "append": self._append,
@@ -190,6 +194,7 @@ class _Judge:
             "end-offset": self._end_offset,
             "batch-failed": self._failed.append,
             "controller-crashed": self._crashed,
+            "raft-leader": self._quorum_led,
             **dict.fromkeys(("cut", "heal", "slow", "lossy", "pause", "resume", "disk-stalled"), self._disturbed),
             **dict.fromkeys(("disk-works", "metadata-slowed", "metadata-sped-up"), self._disturbed),
         }
@@ -366,6 +371,12 @@ class _Judge:
         self._reads_again(step)
         if not is_out:
             self._sought[step["consumer"]] = {offset for offset in reached if offset < step["offset"]}
+
+    def _quorum_led(self, step: Shown) -> None:
+        epoch, node = step["raft_epoch"], step["node"]
+        known = self._quorum_leaders.setdefault(epoch, node)
+        if known != node:
+            self._find("quorum-leaders", f"controllers {known} and {node} lead in epoch {epoch}")
 
     def _crashed(self, step: Shown) -> None:
         if step["cause"] == self._crash:
