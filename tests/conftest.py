@@ -29,9 +29,10 @@ settings.load_profile("highwater")
 
 LONGEST = (
     "tests/highwater/cli/test_readme.py",
+    "tests/scenarios/sweep/test_spark.py",
+    "tests/scenarios/single/test_any_cluster.py",
     "tests/scenarios/sweep/test_driver.py",
     "tests/highwater/lab/explore/zookeeper/test_facts.py",
-    "tests/scenarios/sweep/test_spark.py",
     "tests/reports/page/test_report.py",
     "tests/test_metamorphic.py",
     "tests/test_determinism.py",

@@ -23,7 +23,7 @@ ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
 ]
 
 
-@pytest.mark.parametrize("tasks", [None, 3])
+@pytest.mark.parametrize("tasks", [pytest.param(None, marks=pytest.mark.world), 3])
 def test_the_rows_are_those_of_a_sweep(session: SparkSession, tmp_path: Path, tasks: int | None) -> None:
     settings = {"min.insync.replicas": [1, 2]}
     frame = hw.spark.runs(session, ["power", "chaos"], "hw,kip101", "40..46", settings=settings, tasks=tasks)

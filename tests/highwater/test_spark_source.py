@@ -48,6 +48,7 @@ def test_the_rows_are_those_of_runs(session: SparkSession) -> None:
     assert len(found) == 32
 
 
+@pytest.mark.world
 @needs_filters
 def test_only_what_a_query_asks_for_runs(session: SparkSession) -> None:
     before = session.conf.get(PUSHDOWN, "false")

@@ -228,6 +228,7 @@ def test_what_the_findings_tell_is_skipped(moved: Path) -> None:
         assert sum(bucket.share for bucket in every.buckets if bucket.inside == inside) == pytest.approx(1)
 
 
+@pytest.mark.world
 def test_buckets_name_what_a_user_can_do(
     highwater: Callable[..., Call], moved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,7 +135,11 @@ def test_what_cannot_be_chosen_is_refused(word: str, problem: str) -> None:
         chosen(case(*name), observed(*name).result, parse(word), "plan.json")
 
 
-SCRIPTS = [("last-replica-standing", "elr-4.3"), ("elr-cleared-power-loss", "elr"), ("kip101-scenario-1", "kip101")]
+SCRIPTS = [
+    pytest.param("last-replica-standing", "elr-4.3", marks=pytest.mark.world),
+    pytest.param("elr-cleared-power-loss", "elr", marks=pytest.mark.world),
+    ("kip101-scenario-1", "kip101"),
+]
 
 
 @pytest.mark.parametrize(("scenario", "mode"), SCRIPTS)

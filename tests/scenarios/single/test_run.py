@@ -380,8 +380,11 @@ def histories() -> int:
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
-        *(pytest.param(*other, marks=pytest.mark.world) for other in (("chaos", "hw"), ("chaos", "kip320"))),
-        *(("sessions", "kraft"), ("elr-chaos", "elr")),
+        *(
+            pytest.param(*other, marks=pytest.mark.world)
+            for other in (("chaos", "hw"), ("chaos", "kip320"), ("sessions", "kraft"))
+        ),
+        ("elr-chaos", "elr"),
     ],
 )
 def test_a_run_leaves_nothing_to_the_garbage_collector(name: str, mode: str) -> None:

@@ -61,7 +61,7 @@ def writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
-@pytest.mark.parametrize("chunks", [3, 17])
+@pytest.mark.parametrize("chunks", [3, pytest.param(17, marks=pytest.mark.world)])
 def test_rows_are_those_of_this_process(
     backend: SparkBackend, expected: dict[str, list[Any]], chunks: int, writer: str, tmp_path: Path
 ) -> None:
@@ -130,6 +130,7 @@ def test_a_session_that_was_there_goes_on(session: SparkSession, backend: SparkB
     assert session.range(3).count() == 3
 
 
+@pytest.mark.world
 def test_a_signal_cancels_the_job(
     backend: SparkBackend, session: SparkSession, writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

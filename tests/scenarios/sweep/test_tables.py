@@ -54,6 +54,7 @@ def test_a_sweep_without_spark_has_no_table(highwater: Callable[..., Call], tmp_
     assert "--local excludes Spark's options --master, --conf, --table and --mixed-builds" in call.err
 
 
+@pytest.mark.world
 def test_a_session_without_the_format_is_named_and_keeps_the_wave(
     session: SparkSession, highwater: Callable[..., Call], tmp_path: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_session_without_the_format_is_named_and_keeps_the_wave(
     assert highwater(*words).code == 0
 
 
+@pytest.mark.world
 def test_rows_whose_key_is_there_are_left_out(session: SparkSession) -> None:
     columns = "scenario string, mode string, seed long, warning_us long, variant long, blow string, verdict string"
     rows = session.createDataFrame([("power", "hw", seed, -1, 0, "", "ok") for seed in range(4)], columns)

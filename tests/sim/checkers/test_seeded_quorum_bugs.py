@@ -32,6 +32,7 @@ def votes_twice(state: UnattachedState, _: int, *, up_to_date: bool, pre_vote: b
     return up_to_date and not pre_vote
 
 
+@pytest.mark.world
 @pytest.mark.parametrize(
     ("kind", "owner", "name", "broken"),
     [

@@ -151,6 +151,7 @@ def hostile_sweep(folder: Path, swept: Path) -> Path:
     return folder
 
 
+@pytest.mark.world
 def test_no_text_of_a_store_becomes_markup(tmp_path: Path, swept: Path) -> None:
     with served(hostile_sweep(tmp_path / "store", swept)) as site:
         first = site.get()

@@ -86,6 +86,7 @@ def test_a_mode_that_loses_is_found(losing: Review) -> None:
     assert losing.skipped == []
 
 
+@pytest.mark.world
 def test_the_page_has_each_part_and_its_commands(losing: Review) -> None:
     document = page.document(losing)
     text = to_markdown(document)
