@@ -124,6 +124,7 @@ class _Teller:
         self._led: dict[int, int] = {}
         self._leads: dict[int, int] = {}
         self._election: _Election | None = None
+        self._metadata_lost_us = -1
         self._link_changed: Shown = {}
         self._end_told = 0
         self._leader_lacks = False
@@ -157,6 +158,8 @@ class _Teller:
         """
         kind, broker = kind_of(step), step.get("broker", 0)
         self._runs(kind, broker)
+        if kind is steps.METADATA_LOST:
+            self._metadata_lost_us = step["t"]
         decides = kind in (steps.ELECTED, steps.ISR, steps.ELR)
         if self._election is not None and (not decides or self._is_another(step)):
             self.end()
@@ -228,6 +231,7 @@ class _Teller:
 
     def _tell_election(self, election: _Election) -> None:
         parts, rank, about = [], DETAIL, 0
+        was_lost = election.at_us == self._metadata_lost_us
         lists = [f"the {kind.name.upper()} becomes {self._lists[kind]}" for kind in election.lists]
         if election.leader is not None:
             rank, about = self._matters(TURN), election.leader
@@ -246,7 +250,10 @@ class _Teller:
             gone = [broker for broker in joined if broker in self._gone]
             if gone:
                 rank = self._matters(TURN)
-                lists.append(f"the session of broker {gone[0]} has ended ({self._by('isr_eligibility')})")
+                if not was_lost:
+                    lists.append(f"the session of broker {gone[0]} has ended ({self._by('isr_eligibility')})")
+            if was_lost:
+                lists.append(f"the change to {election.lists[steps.ISR]} was lost with the metadata")
         elif election.lists:
             rank = CHANGE
         parts += lists
@@ -254,7 +261,7 @@ class _Teller:
             return
         lacks = self._lacks(about) if about else ""
         text = "; ".join(parts) + (f"; broker {about} lacks {lacks}" if lacks else "")
-        if lacks and election.leader is None:
+        if lacks and election.leader is None and not was_lost:
             text += self._joins_though(about)
         like = f"elected {election.leader}" if election.leader else f"isr {self._lists[steps.ISR]}"
         self._tell(election.at_us, f"{text[0].upper()}{text[1:]}.", election.line, rank, like)

@@ -13,14 +13,12 @@ committed.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from sim.checkers.checker import ALWAYS, NOT_PROMISED, Checker, Finding
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.raft.raft_log import RaftBatch
-
-_LAST_BROKER: Final = 99
 
 
 class MetadataLoss(Checker):
@@ -47,12 +45,12 @@ class MetadataLoss(Checker):
             end = 0
         for batch in step.batches:
             if batch.base_offset != end:
-                self._report(step, f"has batches up to offset {end}, and goes on with {batch.base_offset}")
+                self._report(step, f"has committed up to offset {end}, and next commits offset {batch.base_offset}")
             end = batch.end_offset
             known = self._batches.get(batch.base_offset)
             if known is not batch:
                 if known is not None:
-                    self._report(step, f"knows another batch at offset {batch.base_offset} to be committed")
+                    self._report(step, f"has committed offset {batch.base_offset}, where another batch was committed")
                 self._batches[batch.base_offset] = batch
             elif batch.records:
                 self.decided = True
@@ -63,6 +61,6 @@ class MetadataLoss(Checker):
         if process in self._reported:
             return
         self._reported.add(process)
-        who = "broker" if step.node <= _LAST_BROKER else "controller"
+        kind = "broker" if step.node < steps.FIRST_CONTROLLER else "controller"
         promised = NOT_PROMISED if self._is_excused else ""
-        self._violates("metadata-loss", step.at_us, f"{who} {step.node} {what}", promised=promised)
+        self._violates("metadata-loss", step.at_us, f"{kind} {step.node} {what}", promised=promised)

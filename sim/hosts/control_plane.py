@@ -14,6 +14,7 @@ from sim.config import Value
 from sim.environment.elision import ElidingBroker, SessionKeeper
 from sim.history import steps
 from sim.history.recorder import Recorder
+from sim.history.steps.quorum import FIRST_CONTROLLER as FIRST_CONTROLLER
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Stream
 from sim.protocol.decisions import Decisions
@@ -25,8 +26,6 @@ from sim.protocol.replica.partition import NO_LEADER
 
 CONTROL: Final = 0
 """Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
-FIRST_CONTROLLER: Final = 100
-"""Id of the first controller that is a process; the next ones follow. Brokers are below 100, clients above 1000."""
 CONTROLLERS: Final = (1, 3, 5)
 """How many of them a quorum may have."""
 ELECTIONS: Final = {

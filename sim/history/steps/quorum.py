@@ -11,6 +11,8 @@ from sim.protocol.raft.raft_log import RaftBatch
 if TYPE_CHECKING:
     from sim.history.steps.listener import Listener
 
+FIRST_CONTROLLER: Final = 100
+"""Id of the first controller that is a process; the next ones follow. Brokers are below 100, clients above 1000."""
 CONTROLLER_START: Final[StepKind] = StepKind(
     "controller-start", 55, Lane.CONTROL_PLANE,
     "the process of a controller started: node",
