@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from scenarios.format import toml_text
 from scenarios.format.scenario import Expectation, ScriptLine
 from scenarios.shrinking.script_export import params_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from faults.plan import Fault
     from scenarios.format.scenario import Scenario
@@ -61,24 +61,4 @@ def to_toml(scenario: Scenario, row: Mapping[str, Any], mode: str) -> str:
     """The scenario file of a script, which expects what a run in a mode came to."""
     kinds = "|".join(str(row["violations"]).split(","))
     expected = f"violates:{kinds}" if kinds else "clean:committed-loss"
-    told = {**scenario.as_file(), "expect": {mode: expected}}
-    plain = {name: value for name, value in told.items() if not isinstance(value, dict | list)}
-    tables = {name: value for name, value in told.items() if name not in plain}
-    parts = ["".join(_pairs(plain))]
-    for name, value in tables.items():
-        if isinstance(value, dict):
-            parts.append(f"[{name}]\n{''.join(_pairs(value))}")
-        else:
-            parts += [f"[[{name}]]\n{''.join(_pairs(one))}" for one in value]
-    return "\n".join(parts)
-
-
-def _pairs(values: Mapping[str, Any]) -> Iterator[str]:
-    return (f"{json.dumps(str(name))} = {_value(value)}\n" for name, value in values.items())
-
-
-def _value(value: Any) -> str:
-    """A value in TOML, which equals JSON for strings, numbers and lists of them."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(str(name))} = {_value(one)}" for name, one in value.items()) + " }"
-    return json.dumps(value)
+    return toml_text.to_toml({**scenario.as_file(), "expect": {mode: expected}})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from faults.kinds.registry import LINKS
 from highwater.lab.confirm.observer import SEEN
 from scenarios.format.schema import read
+from scenarios.format.toml_text import to_toml
 from scenarios.shrinking.passes import EARLIEST_US
 from scenarios.single.run import run
 
@@ -154,7 +154,7 @@ def by_steps(text: str, mode: Mode) -> str:
         del told["story"][missed]
     if not again.row["expected"]:
         raise ValueError(again.row["error"] or again.row["violations"] or again.row["verdict"])
-    return _toml(told)
+    return to_toml(told)
 
 
 def _with_starts(script: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -192,25 +192,4 @@ def _set_after(line: dict[str, Any], us: int) -> None:
 
 
 def _scenario(told: dict[str, Any]) -> Scenario:
-    return read(_toml(told), "the script")
-
-
-def _toml(told: dict[str, Any]) -> str:
-    plain = {name: value for name, value in told.items() if not isinstance(value, dict | list)}
-    parts = [_pairs(plain)]
-    for name, value in told.items():
-        if isinstance(value, dict):
-            parts.append(f"[{name}]\n{_pairs(value)}")
-        elif isinstance(value, list):
-            parts += [f"[[{name}]]\n{_pairs(one)}" for one in value]
-    return "\n".join(parts)
-
-
-def _pairs(values: dict[str, Any]) -> str:
-    return "".join(f'"{name}" = {_value(value)}\n' for name, value in values.items())
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f'"{name}" = {_value(one)}' for name, one in value.items()) + " }"
-    return json.dumps(value)
+    return read(to_toml(told), "the script")
