@@ -40,17 +40,16 @@ def aim_at_controllers(plan: Plan, stream: Stream, percent: int, controllers: Se
         aimed = fault.kind == ONLY or (chance < percent and fault.targets != (FOLLOWERS,))
         if aimed and (fault.kind == ONLY or fault.kind in KINDS):
             together = fault.kind == PowerLoss.name and integer(stream, 0, 99) < TOGETHER_PERCENT
-            faults.append(
-                _with_targets(fault, _several(stream, controllers) if together else (_one(stream, controllers),))
-            )
+            targets = _several(stream, controllers) if together else (_controller(stream, controllers),)
+            faults.append(fault.with_targets(targets, fault.delays_us[:1]))
         elif aimed and fault.kind in LINKS:
-            faults.append(_with_targets(fault, _link(stream, fault, controllers)))
+            faults.append(fault.with_targets(_link(stream, fault, controllers), fault.delays_us[:1]))
         else:
             faults.append(fault)
     return Plan(tuple(faults))
 
 
-def _one(stream: Stream, controllers: Sequence[int]) -> int:
+def _controller(stream: Stream, controllers: Sequence[int]) -> int:
     active = integer(stream, 0, 99) < ACTIVE_PERCENT
     other = choice(stream, controllers)
     return CONTROLLER if active else other
@@ -63,26 +62,9 @@ def _several(stream: Stream, controllers: Sequence[int]) -> tuple[int, ...]:
 
 def _link(stream: Stream, fault: Fault, controllers: Sequence[int]) -> tuple[int, ...]:
     """A link between two controllers, or of one to all others (0), or to one end of the link that was drawn."""
-    controller = _one(stream, controllers)
+    controller = _controller(stream, controllers)
     isolates = integer(stream, 0, 99) < ISOLATED_PERCENT
     peer = choice(stream, [*controllers, *fault.targets])
     if fault.kind == Cut.name and isolates:
         peer = CONTROL
     return (controller, peer) if stream.getrandbits(1) else (peer, controller)
-
-
-def _with_targets(fault: Fault, targets: tuple[int, ...]) -> Fault:
-    delays_us = fault.delays_us[:1]
-    return Fault(
-        fault.kind,
-        fault.at_us,
-        targets,
-        fault.lasts_us,
-        delays_us,
-        fault.both_ways,
-        fault.value,
-        fault.replicas,
-        fault.trigger,
-        fault.partition,
-        fault.directory,
-    )
