@@ -90,7 +90,7 @@ Tick = Callable[[Iterable[tuple[WavePlan, int]]], None]
 
 
 class Copies(Protocol):
-    """Gets a copy of the rows of each wave that counts."""
+    """A place outside the folder, to which the driver copies the rows of each wave that counts."""
 
     def copy(self, folder: Folder, wave: str, grid: Sequence[str], *, again: bool) -> None:
         """Copy a wave, once; `again`: its rows, or some of them, may have been copied before.
@@ -277,6 +277,7 @@ class _Job:
         self._numbers = count()
         self._planned: list[str] = []
         self._begun = there is not None
+        self._was_damaged = False
         self._seconds = 0.0
         self._shown = 0
         self._stopped: str | None = None
@@ -404,6 +405,7 @@ class _Job:
         for error in store.damage.values():
             self._note(f"{self._folder.shown}: {error}; the wave does not count and is run again")
         self._covered = store.covered
+        self._was_damaged = bool(store.damage)
         return [wave.name for wave in store.waves if wave.name not in store.damage]
 
     def _plan(self, pieces: Sequence[Piece], chunks: int | None, slots: int, task_seconds: float) -> WavePlan:
@@ -430,10 +432,11 @@ class _Job:
         self._folder.write(f"{wave_path(plan.wave)}/{manifest.NAME}", listed.to_bytes(), manifest.START)
         self._planned.remove(plan.wave)
         self._summary.add(rows)
-        overlaps = self._covered.overlaps(Extent(covers))
+        # Rows of a damaged wave, whose seeds run again, may have been copied.
+        again = self._was_damaged or self._covered.overlaps(Extent(covers))
         self._covered = self._covered.plus(covers)
         if (copies := self._backend.copies) is not None:
-            copies.copy(self._folder, plan.wave, tuple(self._sweep.grid), again=overlaps)
+            copies.copy(self._folder, plan.wave, tuple(self._sweep.grid), again=again)
         return units(covers)
 
     def _read_back(self, plan: WavePlan) -> tuple[tuple[Part, ...], Any, list[Piece]]:

@@ -204,10 +204,8 @@ class SparkBackend:
         except Exception as error:
             if not _is_of_spark(error):
                 raise
-            causes = re.findall(r"^Caused by: (.*)$", str(error), re.MULTILINE)
-            reason = masked(causes[-1] if causes else _reason(error))
-            place = f"{self._table.form} {masked(self._table.name)}"
-            raise StorageError(f"Spark cannot append {wave} to {place}: {reason}") from None
+            place = f"{self._table.form} {self._table.name}"
+            raise StorageError(masked(f"Spark cannot append {wave} to {place}: {_last_cause(error)}")) from None
 
     def close(self) -> None:
         """Stop the session if this object created it."""
@@ -434,9 +432,13 @@ def _cannot_write(folder: Folder, error: Exception) -> UserError:
             f"Spark cannot write to {folder.shown}: it has no S3A; --conf "
             "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION brings it"
         )
-    # The last cause says what the storage said.
-    causes = re.findall(r"^Caused by: (.*)$", text, re.MULTILINE)
-    return StorageError(masked(f"Spark cannot write to {folder.shown}: {causes[-1] if causes else _reason(error)}"))
+    return StorageError(masked(f"Spark cannot write to {folder.shown}: {_last_cause(error)}"))
+
+
+def _last_cause(error: Exception) -> str:
+    """What the storage said: the last cause of an exception of the JVM, or its most informative line."""
+    causes = re.findall(r"^Caused by: (.*)$", str(error), re.MULTILINE)
+    return causes[-1] if causes else _reason(error)
 
 
 def _tag(plan: WavePlan) -> str:

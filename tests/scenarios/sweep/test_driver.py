@@ -361,6 +361,15 @@ def test_each_wave_is_copied_once_it_counts_and_again_by_a_driver_that_resumes(t
     assert [again for _, again in over.told] == [True] * 4
 
 
+def test_seeds_of_a_damaged_wave_may_have_been_copied_when_they_run_again(tmp_path: Path) -> None:
+    kept: dict[str, set[int]] = {}
+    run_sweep(CANARY, tmp_path, Copied(kept), chunks=1)
+    next(tmp_path.glob("results/*/part-*")).write_bytes(b"PAR1 torn")
+    resumed = Copied(kept)
+    run_sweep(CANARY, tmp_path, resumed, chunks=1)
+    assert [again for _, again in resumed.told] == [True] * 4
+
+
 @pytest.mark.world
 def test_two_drivers_that_do_the_same_do_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without claims, each believing to be alone."""
