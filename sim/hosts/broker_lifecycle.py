@@ -146,7 +146,17 @@ class BrokerLifecycle(LifecycleHost):
             interval_us = self._round_trip_us(channel) + manager.interval_us
             if broker.elide_pings(channel, interval_us):
                 return
-        request = BrokerHeartbeatRequest(
+        request = self.new_heartbeat(want_fence=want_fence, want_shut_down=want_shut_down)
+        if not broker.zombie:
+            channel = broker.reach(CONTROL)
+            assert channel is not None
+            channel.send_usually(request)
+        self._channel.await_response(request, broker.kernel.now_us)
+
+    def new_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> BrokerHeartbeatRequest:
+        """A heartbeat that reports the present state."""
+        broker, manager = self._broker, self.manager
+        return BrokerHeartbeatRequest(
             broker.node,
             broker.broker_epoch,
             broker.metadata_offset,
@@ -155,11 +165,6 @@ class BrokerLifecycle(LifecycleHost):
             offline_directories=manager.offline_directories,
             cordoned=manager.reported_cordoned,
         )
-        if not broker.zombie:
-            channel = broker.reach(CONTROL)
-            assert channel is not None
-            channel.send_usually(request)
-        self._channel.await_response(request, broker.kernel.now_us)
 
     def _round_trip_us(self, channel: Channel[QuorumSessions]) -> int:
         """Round trip of an elided heartbeat."""

@@ -273,8 +273,11 @@ class ControlPlane(SessionKeeper):
         return []
 
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
-        """Create partitions with assignments of `place`."""
-        raise NotImplementedError
+        """Create partitions with assignments of `place`. Here they are noted, and then each control plane decides."""
+        for setup in setups:
+            self.note_partition(setup)
+            min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
+            setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
 
     def delete_topic(self, names: tuple[str, ...]) -> bool:  # noqa: ARG002 - for a quorum
         """Delete a topic with these partitions; False without an active controller."""

@@ -16,9 +16,11 @@ from sim.hosts.controller_apis import ControllerApis
 from sim.hosts.controller_server import ControllerServer
 from sim.hosts.metadata_history import candidates
 from sim.hosts.peers import QuorumSessions
+from sim.hosts.quorum_plane import unsettled
 from sim.kernel.scheduler import Event
 from sim.protocol.kraft.metadata import MIN_ISR, ConfigRecord, PartitionRegistration
-from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
+from sim.protocol.kraft.partition_change_builder import DESIGNATED, UNCLEAN
+from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
@@ -27,7 +29,7 @@ from sim.protocol.kraft.quorum_messages import (
     GetReplicaLogInfoResponse,
 )
 from sim.protocol.kraft.replication_control_manager import LONGEST_AGGRESSIVE, NotAssignedError
-from sim.protocol.messages import UNKNOWN_SERVER_ERROR, LeaderAndIsr
+from sim.protocol.messages import UNKNOWN_SERVER_ERROR
 from sim.protocol.replica.partition import NO_LEADER
 
 FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
@@ -49,8 +51,6 @@ class ControllerQuorum(QuorumSessions):
 
     def __init__(self, setup: ControlPlaneSetup) -> None:
         super().__init__(setup)
-        self._decide = setup.decide
-        self._in_order = setup.in_order
         self.server = ControllerServer(self, setup)
         self.session_us = self.server.settings.session_us
         self.apis = ControllerApis(self, self.server)
@@ -133,10 +133,6 @@ class ControllerQuorum(QuorumSessions):
     def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:
         self.apis.resume_expiry(broker, last_us, metadata_offset)
 
-    def expire_session(self, broker: int) -> bool:
-        """See `ControlPlane.expire_session`: the broker is fenced, and unfenced by its next heartbeat."""
-        return self.expire_silently(broker)
-
     def expire_silently(self, broker: int) -> bool:
         known = self.server.active.image.brokers.get(broker)
         if known is None or known.fenced or self.frozen:
@@ -146,60 +142,21 @@ class ControllerQuorum(QuorumSessions):
         self.server.active.fence(broker)
         return True
 
-    def close_session(self, broker: int, broker_epoch: int) -> None:
-        """See `ControlPlane.close_session`: a no-op, since heartbeats have requested the shutdown."""
-
     # State of the quorum.
 
-    def waits_for_operator(self, state: LeaderAndIsr, offline: Sequence[int]) -> bool:
-        """See `ControlPlane.waits_for_operator`: no replica is electable, is the only last known leader (which needs
-        ELR: PartitionChangeBuilder#canElectLastKnownLeader), or can be asked for its log.
-        """
-        if not isinstance(state, PartitionRegistration):
-            return False
-        electable = state.isr + state.elr
-        recovery = self.server.active.recovery
-        if (
-            not electable
-            and recovery is None
-            and len(state.last_known_elr) == 1
-            and self.server.active.tracks_elr(state)
-        ):
-            electable = state.last_known_elr
-        if electable:
-            return bool(offline) and all(broker in offline for broker in electable)
-        return not state.leader and (recovery is None or recovery.manual_count > 0)
+    def _judge(self) -> QuorumController:
+        return self.server.active
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, ElidingBroker]) -> str:
-        image, end = self.server.active.image, len(self.server.log.records)
-        fenced = [broker for broker in brokers if not image.is_active(broker)]
+        end = len(self.server.log.records)
         behind = sorted(broker for broker, process in running.items() if process.metadata_offset != end)
-        return f"fenced or shutting down: {fenced}, behind the metadata log: {behind}" if fenced or behind else ""
-
-    def unsettled_work(self, state: LeaderAndIsr, *, changes_isr: bool, writes_answered: bool) -> str:
-        found = []
-        if changes_isr:
-            found.append(f"broker {state.leader} waits for an ISR change")
-        if isinstance(state, PartitionRegistration) and (state.adding or state.removing):
-            found.append(f"a reassignment adds {list(state.adding)} and removes {list(state.removing)}")
-        if not writes_answered:
-            found.append("writes are not answered")
-        return ", ".join(found)
-
-    def eligible(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        return (state.elr, state.last_known_elr) if isinstance(state, PartitionRegistration) else None
-
-    def reassignment(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return (state.adding, state.removing) if isinstance(state, PartitionRegistration) else ((), ())
+        return unsettled(self.server.active.image, brokers, behind)
 
     # Operations of an administrator.
 
     def _is_known(self, name: str) -> bool:
         """Whether an active controller knows a partition."""
         return not self.frozen and self.state.partition_epoch >= 0 and self.exists(name)
-
-    def elect_preferred(self, name: str = "") -> bool:
-        return self.elect_leader(PREFERRED, name=name)
 
     def elect_leader(self, kind: str, desired: int = NO_LEADER, name: str = "") -> bool:
         """See `ControlPlane.elect_leader`. Kafka: QuorumController#electLeaders."""
@@ -240,22 +197,12 @@ class ControllerQuorum(QuorumSessions):
 
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
         """See `ControlPlane.create_partitions`. Kafka: QuorumController#createTopics."""
-        for setup in setups:
-            self.note_partition(setup)
-            min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
-            setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
+        super().create_partitions(setups)
         self.server.active.create_topic({setup.name: setup.replicas for setup in setups})
 
     def delete_topic(self, names: tuple[str, ...]) -> bool:
         """See `ControlPlane.delete_topic`. Kafka: QuorumController#deleteTopics."""
         return not self.frozen and not self.server.active.delete_topic(names)
-
-    @property
-    def is_quorum(self) -> bool:
-        return True
-
-    def has_elr_feature(self) -> bool:
-        return self._decide.elr.yes()
 
     def unregister(self, broker: int) -> bool:
         """See `ControlPlane.unregister`. Kafka: QuorumController#unregisterBroker."""

@@ -1,4 +1,4 @@
-"""What a replicated quorum has committed, as somebody outside sees it: the state of the cluster, and its history.
+"""The metadata that a replicated quorum has committed: the state of the cluster, and its history.
 
 A batch counts from the moment at which the first controller knows that it is committed. If another batch is committed
 in its place later, metadata is lost: the ledger then goes back to what both have in common.
@@ -13,7 +13,8 @@ from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.hosts.control_plane import ControlPlane, ControlPlaneSetup
 from sim.hosts.metadata_history import MetadataHistory
 from sim.hosts.raft_machine import RaftMachine
-from sim.protocol.kraft.metadata import NO_OP, ConfigRecord, MetadataImage, NoOpRecord, Record
+from sim.hosts.raft_member import records_of
+from sim.protocol.kraft.metadata import ConfigRecord, MetadataImage, NoOpRecord, Record
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.raft.raft_log import RaftBatch
@@ -114,7 +115,7 @@ class MetadataLedger:
         self._last = batch.base_offset
         self._end = batch.end_offset
         changes = configures = False
-        for record in entries(batch):
+        for record in records_of(batch):
             self._waiting.append(record)
             self.image.replay(record)
             changes |= not isinstance(record, NoOpRecord)
@@ -140,7 +141,7 @@ class MetadataLedger:
         self.image = MetadataImage()
         left: list[Record] = []
         for batch in self._batches.values():
-            left += entries(batch)
+            left += records_of(batch)
         for record in left:
             self.image.replay(record)
         self._end = len(left)
@@ -158,12 +159,3 @@ class MetadataLedger:
                 plane.record_state(name)
             elif after is not before:
                 self.history.restore(after)
-
-
-def entries(batch: RaftBatch) -> list[Record]:
-    """The records of a batch; for a control record one without contents."""
-    found: list[Record] = []
-    for place in range(batch.size):
-        record = batch.records[place] if place < len(batch.records) else NO_OP
-        found.append(record)  # type: ignore[arg-type]
-    return found

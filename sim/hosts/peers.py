@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from sim.hosts.control_plane import ControlPlane
+from sim.hosts.quorum_plane import QuorumPlane
 
 if TYPE_CHECKING:
     from sim.protocol.kraft.quorum_messages import BrokerHeartbeatRequest
@@ -32,7 +33,7 @@ class ZooKeeperSessions(ControlPlane):
         raise NotImplementedError
 
 
-class QuorumSessions(ControlPlane):
+class QuorumSessions(QuorumPlane):
     """The active controller of a quorum as brokers with a session see it."""
 
     def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool) -> bool:

@@ -15,14 +15,13 @@ from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.kraft_metadata_cache import KRaftMetadataCache
 from sim.hosts.node_to_controller_request_thread import NodeToControllerRequestThread
 from sim.hosts.raft_machine import RaftMachine
-from sim.hosts.raft_member import RaftMember, has_content
+from sim.hosts.raft_member import RaftMember, has_content, records_of
 from sim.kernel.build import COMPILED
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, IdleCall, noop
-from sim.protocol.kraft.metadata import NO_OP, NoOpRecord, Record
+from sim.protocol.kraft.metadata import NoOpRecord, Record
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionResponse,
-    BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
     NotControllerResponse,
@@ -74,16 +73,8 @@ class RaftBrokerLifecycle(BrokerLifecycle):
     __slots__ = ()
 
     def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
-        broker, manager = self._broker, self.manager
-        request = BrokerHeartbeatRequest(
-            broker.node,
-            broker.broker_epoch,
-            broker.metadata_offset,
-            want_fence=want_fence,
-            want_shut_down=want_shut_down,
-            offline_directories=manager.offline_directories,
-            cordoned=manager.reported_cordoned,
-        )
+        broker = self._broker
+        request = self.new_heartbeat(want_fence=want_fence, want_shut_down=want_shut_down)
         if not broker.zombie:
             broker.to_control(request)
         self._channel.await_response(request, broker.kernel.now_us)
@@ -110,9 +101,7 @@ class MetadataLoader(BrokerMetadataPublisher):
         """Apply batches as one delta, or do so later. Kafka: MetadataLoader#handleCommit."""
         broker, records = self._broker, self._records
         for batch in batches:
-            for place in range(batch.size):
-                record = batch.records[place] if place < len(batch.records) else NO_OP
-                records.append(record)  # type: ignore[arg-type]
+            records += records_of(batch)
         end = len(records)
         if delay_us:
             late = IdleCall(self._commit_late, end)

@@ -136,21 +136,21 @@ class RaftControllers:
     def pause(self, node: int) -> bool:
         """Pause a controller's process (0: all of them) until `resume`; False if none runs. Pauses nest."""
         nodes = list(self.running) if node == CONTROL else [node] if node in self.running else []
-        for one in nodes:
-            self._pauses[one] = self._pauses.get(one, 0) + 1
-            self.network.pause(self.running[one])
-            self.setup.recorder.record(steps.ControllerProcess(steps.CONTROLLER_PAUSE, one))
+        for controller in nodes:
+            self._pauses[controller] = self._pauses.get(controller, 0) + 1
+            self.network.pause(self.running[controller])
+            self.setup.recorder.record(steps.ControllerProcess(steps.CONTROLLER_PAUSE, controller))
         return bool(nodes)
 
     def resume(self, node: int) -> bool:
         """Undo a pause; False if there is none."""
-        nodes = [one for one in list(self._pauses) if node in (one, CONTROL)]
-        for one in nodes:
-            self._pauses[one] -= 1
-            if not self._pauses[one]:
-                del self._pauses[one]
-            self.setup.recorder.record(steps.ControllerProcess(steps.CONTROLLER_RESUME, one))
-            self.network.resume(self.running[one])
+        nodes = [controller for controller in list(self._pauses) if node in (controller, CONTROL)]
+        for controller in nodes:
+            self._pauses[controller] -= 1
+            if not self._pauses[controller]:
+                del self._pauses[controller]
+            self.setup.recorder.record(steps.ControllerProcess(steps.CONTROLLER_RESUME, controller))
+            self.network.resume(self.running[controller])
         return bool(nodes)
 
     def crashed(self, controller: RaftController, reason: str) -> None:

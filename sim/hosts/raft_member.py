@@ -14,7 +14,7 @@ from sim.hosts.raft_machine import RaftMachine
 from sim.kernel.mixing import BITS, mixed
 from sim.kernel.scheduler import Event, Gate, Kernel, noop
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.metadata import NoOpRecord
+from sim.protocol.kraft.metadata import NO_OP, NoOpRecord, Record
 from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
 from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch
@@ -306,3 +306,12 @@ def has_content(batches: Sequence[RaftBatch]) -> bool:
             if not isinstance(record, NoOpRecord):
                 return True
     return False
+
+
+def records_of(batch: RaftBatch) -> list[Record]:
+    """The records of a batch; for a control record one without contents."""
+    found: list[Record] = []
+    for place in range(batch.size):
+        record = batch.records[place] if place < len(batch.records) else NO_OP
+        found.append(record)  # type: ignore[arg-type]
+    return found

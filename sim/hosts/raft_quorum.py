@@ -12,26 +12,26 @@ from sim.config import Value
 from sim.environment.elision import ElidingBroker
 from sim.environment.network import Network
 from sim.history import steps
-from sim.hosts.control_plane import CONTROL, ControlPlane, ControlPlaneSetup, PartitionSetup
+from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
 from sim.hosts.controller_quorum import FORCED
 from sim.hosts.metadata_history import candidates
 from sim.hosts.metadata_ledger import MetadataLedger
+from sim.hosts.quorum_plane import QuorumPlane, unsettled
 from sim.hosts.raft_broker import ObserverSetup
 from sim.hosts.raft_controller import ControllerSetup, RaftController
 from sim.hosts.raft_controllers import RaftControllers
 from sim.hosts.settings import quorum_settings
 from sim.kernel.scheduler import noop
 from sim.protocol.kraft.metadata import MIN_ISR, PartitionRegistration
-from sim.protocol.kraft.partition_change_builder import PREFERRED
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.replicated_controller import Answer, Operation
-from sim.protocol.messages import NONE, LeaderAndIsr
+from sim.protocol.messages import NONE
 from sim.protocol.raft.kafka_raft_client import QuorumConfig
 from sim.protocol.raft.raft_log import RaftBatch
 from sim.protocol.replica.partition import NO_LEADER
 
 
-class RaftQuorum(ControlPlane):
+class RaftQuorum(QuorumPlane):
     """See the module.
 
     Attributes:
@@ -48,8 +48,6 @@ class RaftQuorum(ControlPlane):
 
     def __init__(self, setup: ControlPlaneSetup) -> None:
         super().__init__(setup)
-        self._decide = setup.decide
-        self._in_order = setup.in_order
         settings = quorum_settings(setup.config)
         self.session_us = settings.session_us
         self.ledger = MetadataLedger(self, setup)
@@ -158,10 +156,6 @@ class RaftQuorum(ControlPlane):
         active = self.active
         return active is not None and active.has_session(broker)
 
-    def expire_session(self, broker: int) -> bool:
-        """See `ControlPlane.expire_session`: the broker is fenced, and unfenced by its next heartbeat."""
-        return self.expire_silently(broker)
-
     def expire_silently(self, broker: int) -> bool:
         active = self.active
         if active is None or active.active is None or active.sessions is None:
@@ -173,49 +167,18 @@ class RaftQuorum(ControlPlane):
         active.run(lambda controller: controller.fence(broker))
         return True
 
-    def close_session(self, broker: int, broker_epoch: int) -> None:
-        """See `ControlPlane.close_session`: a no-op, since heartbeats have requested the shutdown."""
-
     # State of the quorum.
 
-    def waits_for_operator(self, state: LeaderAndIsr, offline: Sequence[int]) -> bool:
-        """See `ControllerQuorum.waits_for_operator`."""
-        if not isinstance(state, PartitionRegistration):
-            return False
+    def _judge(self) -> QuorumController:
         active = self.active
-        judge = self.ledger.view if active is None or active.active is None else active.active
-        electable = state.isr + state.elr
-        recovery = judge.recovery
-        if not electable and recovery is None and len(state.last_known_elr) == 1 and judge.tracks_elr(state):
-            electable = state.last_known_elr
-        if electable:
-            return bool(offline) and all(broker in offline for broker in electable)
-        return not state.leader and (recovery is None or recovery.manual_count > 0)
+        return self.ledger.view if active is None or active.active is None else active.active
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, ElidingBroker]) -> str:
         if self.active is None:
             return "no controller is active"
-        fenced = [broker for broker in brokers if not self.ledger.image.is_active(broker)]
-        behind = sorted(
-            broker for broker, process in running.items() if process.metadata_offset < self.ledger.changed_at
-        )
-        return f"fenced or shutting down: {fenced}, behind the metadata log: {behind}" if fenced or behind else ""
-
-    def unsettled_work(self, state: LeaderAndIsr, *, changes_isr: bool, writes_answered: bool) -> str:
-        found = []
-        if changes_isr:
-            found.append(f"broker {state.leader} waits for an ISR change")
-        if isinstance(state, PartitionRegistration) and (state.adding or state.removing):
-            found.append(f"a reassignment adds {list(state.adding)} and removes {list(state.removing)}")
-        if not writes_answered:
-            found.append("writes are not answered")
-        return ", ".join(found)
-
-    def eligible(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        return (state.elr, state.last_known_elr) if isinstance(state, PartitionRegistration) else None
-
-    def reassignment(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return (state.adding, state.removing) if isinstance(state, PartitionRegistration) else ((), ())
+        changed_at = self.ledger.changed_at
+        behind = sorted(broker for broker, process in running.items() if process.metadata_offset < changed_at)
+        return unsettled(self.ledger.image, brokers, behind)
 
     # Operations of an administrator.
 
@@ -225,9 +188,6 @@ class RaftQuorum(ControlPlane):
         if active is None or active.active is None or not self.exists(name):
             return False
         return (name or self.first) in active.active.image.partitions
-
-    def elect_preferred(self, name: str = "") -> bool:
-        return self.elect_leader(PREFERRED, name=name)
 
     def elect_leader(self, kind: str, desired: int = NO_LEADER, name: str = "") -> bool:
         """See `ControlPlane.elect_leader`. Kafka: QuorumController#electLeaders."""
@@ -276,22 +236,12 @@ class RaftQuorum(ControlPlane):
 
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
         """See `ControlPlane.create_partitions`. Kafka: QuorumController#createTopics."""
-        for setup in setups:
-            self.note_partition(setup)
-            min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
-            setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
+        super().create_partitions(setups)
         self._request(lambda active: active.create_topic({setup.name: setup.replicas for setup in setups}))
 
     def delete_topic(self, names: tuple[str, ...]) -> bool:
         """See `ControlPlane.delete_topic`. Kafka: QuorumController#deleteTopics."""
         return self._request(lambda active: (active.delete_topic(names),)) == (NONE,)
-
-    @property
-    def is_quorum(self) -> bool:
-        return True
-
-    def has_elr_feature(self) -> bool:
-        return self._decide.elr.yes()
 
     def unregister(self, broker: int) -> bool:
         """See `ControlPlane.unregister`. Kafka: QuorumController#unregisterBroker."""

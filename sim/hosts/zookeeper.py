@@ -328,10 +328,7 @@ class ZooKeeper(ZooKeeperSessions):
 
     def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
         """See `ControlPlane.create_partitions`. Kafka: AdminZkClient#createTopicWithAssignment (2.6-3.9)."""
-        for setup in setups:
-            self.note_partition(setup)
-            min_isr = self._min_isr if setup.min_isr is None else setup.min_isr
-            setup.recorder.record(steps.MinIsr(min(min_isr, len(setup.replicas))))
+        super().create_partitions(setups)
         self._create(tuple([setup.name for setup in setups]))
 
     def delete_topic(self, names: tuple[str, ...]) -> bool:
