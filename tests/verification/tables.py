@@ -63,7 +63,10 @@ def worker_of(process: subprocess.Popen[bytes]) -> int | None:
 
 
 def killed_often(python: Path, folder: Path, table: str, conf: list[str], kills: int, rng: random.Random) -> int:
-    """Kill a sweep `kills` times, then let it end; returns its exit code. The first start measures its length."""
+    """Kill a sweep `kills` times, then let it end; returns its exit code. Each start asks for more seeds than the last.
+
+    A sweep that ends before its moment comes is no kill: the next moments come earlier.
+    """
     done = 0
     longest = 12.0
     while done < kills:
