@@ -92,7 +92,6 @@ def _of_script(chosen: Case, row: Mapping[str, Any], file: str, words: str) -> M
     from scenarios.format.schema import read
     from scenarios.single.run import run_row
 
-    rules = "".join(f" --rule {name}={value}" for name, value in chosen.rules.items())
     text = chosen_script.to_toml(chosen.scenario, row, chosen.mode.name)
     try:
         again = run_row(read(text, file), chosen.mode, chosen.seed, chosen.rules)
@@ -100,7 +99,12 @@ def _of_script(chosen: Case, row: Mapping[str, Any], file: str, words: str) -> M
         raise InputError(f"this run cannot be written as a scenario file: {error.problems[0]}") from None
     if again["digest"] != row["digest"]:
         raise InputError("this run cannot be written as a scenario file: that would be another run")
-    return MadePage(f"# The same run: highwater run {file} {words}{rules}\n{text}", file=file)
+    return MadePage(f"# The same run: highwater run {file} {words}{_of_rules(chosen.rules)}\n{text}", file=file)
+
+
+def _of_rules(rules: Mapping[str, str]) -> str:
+    """The options of overridden rules, each after a space."""
+    return "".join(f" --rule {name}={value}" for name, value in rules.items())
 
 
 def _film(
@@ -115,9 +119,8 @@ def _film(
     problem = choosing.departs(original.observed, shown.observed, choices)
     notes += [problem] if problem else []
     result = shown.observed.result
-    is_script = result.horizon_us is None
-    rules = "".join(f" --rule {rule}={value}" for rule, value in result.rules.items()) if is_script else ""
-    of_script = f"{name}.toml --mode {result.row['mode']} --seed {result.row['seed']}{rules}"
+    is_script = not case.scenario.drawn
+    of_script = f"{name}.toml --mode {result.row['mode']} --seed {result.row['seed']}{_of_rules(result.rules)}"
     again = of_script if is_script else f"--plan {name}.json"
     what = "scenario file" if is_script else "plan"
     notes.append(f"To run it again, save its {what}: highwater run {again}")
