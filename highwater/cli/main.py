@@ -124,7 +124,8 @@ def _ended(ui: Ui, words: Sequence[str]) -> int:
     except click.Abort:
         raise
     except click.ClickException as error:
-        return _refused(ui, exit_codes.BAD_INPUT, error.format_message())
+        # click's name of its type for a number with bounds.
+        return _refused(ui, exit_codes.BAD_INPUT, error.format_message().replace("integer range", "whole number"))
     except (Exception, SystemExit, PluginHangsError) as error:  # A plug-in may call sys.exit.
         if _is_of_interrupt(error):
             raise KeyboardInterrupt from None

@@ -40,7 +40,21 @@ def minor(release: str) -> str:
     for name in minors():
         if release == name or (release.startswith(f"{name}.") and release.removeprefix(f"{name}.").isdecimal()):
             return name
-    raise InputError(f"--release {release!r} is no release whose keys are known{did_you_mean(release, minors())}")
+    raise InputError(f"--release {release!r} is no release that Highwater knows{_instead(release)}")
+
+
+def _instead(release: str) -> str:
+    """The releases that a reader of 'is no release' may have meant: of a number, those that begin likewise."""
+    major, _, _ = release.partition(".")
+    if not major.isascii() or not major.isdigit():
+        return did_you_mean(release, minors())
+    alike = [name for name in minors() if name.startswith(f"{major}.")]
+    return f"; one of: {', '.join(alike)}" if alike else f"; the newest one is {minors()[-1]}"
+
+
+def last_of(minor: str) -> str:
+    """The last release of a minor release whose keys were read, such as 4.1.2 of 4.1."""
+    return next(release for release in _table()["releases"] if release.rpartition(".")[0] == minor)
 
 
 def names(scope: str) -> dict[str, str]:

@@ -14,7 +14,8 @@ from highwater.lab.audit.histories import PartitionHistory
 from highwater.lab.audit.image import METADATA_VERSION, ClusterImage
 from highwater.lab.audit.log import open_log
 from highwater.lab.audit.records import NO_LEADER
-from sim.errors import InputError, did_you_mean
+from scenarios.properties import known
+from sim.errors import InputError
 from sim.plurals import counted
 from sim.protocol.modes import MODES, SINCE_4_1_1
 
@@ -302,12 +303,10 @@ def rules_of(release: str) -> tuple[Mode, Rules]:
     """The mode that models a release, and the release's rules, which may differ in single values.
 
     Raises:
-        InputError: the release is no KRaft release, or is malformed.
+        InputError: the release is no KRaft release, or unknown.
     """
-    try:
-        numbers = tuple(int(part) for part in release.split("."))
-    except ValueError:
-        raise InputError(f"--release {release!r} is no release{did_you_mean(release, LEVELS)}") from None
+    known.minor(release)
+    numbers = tuple(int(part) for part in release.split("."))
     fitting = [first for first in _MODES if first <= numbers]
     if not fitting:
         raise InputError(f"--release {release}: the rules of controllers are modelled from 3.9 on")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from scenarios.properties import known
@@ -76,7 +78,26 @@ def test_no_default_differs_that_the_user_overrides() -> None:
     assert find("2.6").differences({"acks": "all"}) == "retry.backoff.max.ms = 100 (Highwater's default: 1000)"
 
 
-@pytest.mark.parametrize("release", ["5.0", "3", "3.9.x", "", "0.10.1"])
-def test_an_unknown_release_is_refused(release: str) -> None:
-    with pytest.raises(InputError, match="is no release whose keys are known"):
+@pytest.mark.parametrize(
+    ("release", "instead"),
+    [
+        ("5.0", "; the newest one is 4.4"),
+        ("9.9", "; the newest one is 4.4"),
+        ("4", "; one of: 4.0, 4.1, 4.2, 4.3, 4.4"),
+        ("4.9", "; one of: 4.0, 4.1, 4.2, 4.3, 4.4"),
+        ("3.9.x", "; one of: 3.0, "),
+        ("0.10.1", "; one of: 0.10.2, 0.11"),
+        ("v3.9", "; did you mean '3.9'?"),
+        ("", "; one of: 0.10.2, "),
+    ],
+)
+def test_an_unknown_release_is_refused(release: str, instead: str) -> None:
+    with pytest.raises(
+        InputError, match=re.escape(f"--release {release!r} is no release that Highwater knows{instead}")
+    ):
         find(release)
+
+
+def test_the_last_release_of_each_line_is_known() -> None:
+    assert [known.last_of(minor) for minor in ("0.10.2", "4.1")] == ["0.10.2.2", "4.1.2"]
+    assert all(known.minor(known.last_of(minor)) == minor for minor in known.minors())

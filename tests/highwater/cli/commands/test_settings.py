@@ -33,9 +33,33 @@ def test_settings_tells_of_each_key(highwater: Callable[..., Call], server: Path
     assert called.code == 0
     assert "In elr-4.3 (Kafka 4.3.1)" in called.out
     rows = [line.split() for line in called.out.splitlines()]
-    assert ["2", "min.insync.replicas", "used", "1"] in rows
+    assert ["min.insync.replicas", "2", "1"] in [row[:3] for row in rows]
+    assert [row for row in rows if row[-1:] in (["key"], ["keys"])] == [
+        *(["Unknown:", "1", "key"], ["Used:", "2", "keys"], ["Not", "modelled:", "2", "keys"])
+    ]
     assert "did you mean" in " ".join(called.out.split())
     assert "hunter2" not in called.out + called.err
+
+
+def test_settings_name_the_value_that_avoids_a_finding(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    advice = "finding leo-of-skipped-epoch: auto.leader.rebalance.enable=false in rolling restarts"
+    for value, release, is_named in (("true", "4.3", True), ("false", "4.3", False), ("true", "2.6", False)):
+        file.write_text(f"broker.id=1\nauto.leader.rebalance.enable={value}\n")
+        (key,) = [
+            key
+            for key in highwater("settings", file, "--release", release, "--json").json["keys"]
+            if key["name"] == "auto.leader.rebalance.enable"
+        ]
+        assert (key["status"], key["why"]) == ("used", advice if is_named else "")
+
+
+def test_long_keys_are_not_cut(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("max.in.flight.requests.per.connection=5\nbroker.id=1\nlisteners=a\nlog.flush.interval.message=1\n")
+    lines = highwater("settings", file).out.splitlines()
+    assert any("max.in.flight.requests.per.connection" in line for line in lines)
+    assert "Unknown: 1 key" in lines[:3]
 
 
 def test_settings_of_a_release(highwater: Callable[..., Call]) -> None:
