@@ -54,7 +54,8 @@ def _instead(release: str) -> str:
 
 def last_of(minor: str) -> str:
     """The last release of a minor release whose keys were read, such as 4.1.2 of 4.1."""
-    return next(release for release in _table()["releases"] if release.rpartition(".")[0] == minor)
+    found: str = _table()["releases"][minors().index(minor)]
+    return found
 
 
 def names(scope: str) -> dict[str, str]:

@@ -11,12 +11,13 @@ from highwater.lab.audit import describe, risks
 from highwater.lab.audit.explanations import CHANGE, CREATION, MOST_PER_BATCH, Explainer
 from highwater.lab.audit.facts import ReplicaFacts
 from highwater.lab.audit.histories import PartitionHistory
-from highwater.lab.audit.image import METADATA_VERSION, ClusterImage
-from highwater.lab.audit.log import open_log
+from highwater.lab.audit.image import CLUSTER_KEYS, METADATA_VERSION, ClusterImage
+from highwater.lab.audit.log import open_log, what_instead
 from highwater.lab.audit.records import NO_LEADER
 from scenarios.properties import known
 from sim.errors import InputError
 from sim.plurals import counted
+from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.modes import MODES, SINCE_4_1_1
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ AUDIT_VERSION: Final = 1
 REPAIRED: Final = "elr-repaired"
 LEVELS: Final[Mapping[str, int]] = {"4.4": 31, "4.3": 30, "4.2": 28, "4.1": 26, "4.0": 22, "3.9": 21}
 """Release -> the first feature level of its ``metadata.version``. Kafka: MetadataVersion."""
+DESCRIBED: Final = "4.3"
+DESCRIBED_WITHOUT_ELR: Final = "3.9"
+"""Releases that a description is judged by, since it names none: without ELRs the newest one before 4.0."""
 KEPT: Final = 1_000
 """Unexplained records, and occurrences of known bugs, that are kept one by one; more are counted."""
 
@@ -126,21 +130,23 @@ def audit(
         InputError: there is no metadata log, or it is of a kind that cannot be audited.
         StorageError: a file cannot be read, or is corrupt.
     """
-    if len(paths) == 1 and describe.is_description(paths[0]):
+    descriptions = [path for path in paths if describe.is_description(path)]
+    if descriptions:
+        _refuse_others(descriptions[0], paths)
         image, notes = describe.read(paths[0])
         image.static = dict(static or {})
-        found = _begun(image, release)
+        found = _begun(image, release, DESCRIBED if image.elr_enabled else DESCRIBED_WITHOUT_ELR)
         found.is_moment = True
     else:
         log = open_log(paths)
         image = log.start()
         image.static = dict(static or {})
-        found = _begun(image, release)
+        found = _begun(image, release, recognised_release(image))
         batches = log.read(image.next_offset)
         _read(found, batches, explain=explain, given=release is not None, keep_histories=keep_histories)
         notes, found.batches, found.first_offset = log.notes, log.batches, log.first_offset
         if not found.batches and not image.partitions:
-            raise InputError(f"{paths[0]}: no record of a metadata log in it")
+            raise InputError(*(f"{path}: {what_instead(path)}" for path in paths))
     _note_unknown(image, notes)
     found.notes, found.gaps = notes.all, notes.gaps
     for key in sorted(image.partitions, key=image.order):
@@ -149,8 +155,17 @@ def audit(
     return found
 
 
-def _begun(image: ClusterImage, release: str | None) -> Audit:
-    name = release or recognised_release(image)
+def _refuse_others(description: Path, paths: Sequence[Path]) -> None:
+    """Refuse to read anything together with a description."""
+    if others := [path for path in paths if path != description]:
+        raise InputError(
+            f"{others[0]}: {description} is the output of kafka-topics.sh, which is audited alone; settings of "
+            f"server.properties are given with --static ({', '.join(CLUSTER_KEYS)})"
+        )
+
+
+def _begun(image: ClusterImage, release: str | None, recognised: str) -> Audit:
+    name = release or recognised
     found = Audit(image, name, *rules_of(name), recognised=release is None)
     found.facts = {key: ReplicaFacts.of_state(state, image.min_isr(key)) for key, state in image.partitions.items()}
     return found
@@ -291,6 +306,13 @@ def _note_unknown(image: ClusterImage, notes: Notes) -> None:
         is_ = ("is", "was") if count == 1 else ("are", "were")
         records = counted(count, "record")
         notes.gap(f"{records} of {kind}, version {version}, {is_[0]} not modelled and {is_[1]} not applied")
+    if unknown := {key[0] for key in image.partitions if not image.knows_min_isr(key)}:
+        is_larger = any(topic in image.least_min_isr for topic in unknown)
+        but = ", but as larger than an ISR beside which there is an ELR" if is_larger else ""
+        notes.note(
+            f"{MIN_ISR} of {counted(len(unknown), 'topic')} is unknown, taken as 1, Kafka's default{but} "
+            f"(--static {MIN_ISR}=N gives it)"
+        )
 
 
 def recognised_release(image: ClusterImage) -> str:

@@ -120,7 +120,7 @@ def command(
     from highwater.lab.audit.broker_logs import read_broker_logs
     from highwater.lab.audit.distance import AuditDistances
     from highwater.lab.audit.restart import check
-    from highwater.lab.audit.results import Named, restart_answer, verdict
+    from highwater.lab.audit.results import Named, verdict
     from highwater.lab.audit.results import as_json as results_as_json
 
     _check_distance(distance, partitions, stories, broker)
@@ -143,9 +143,12 @@ def command(
             _blocks(found, name, logs, distances, most) if restart is None else _restart(found, name, restart, most),
             form,
         )
-        ui.caution([*found.notes, *([] if logs is None else logs.notes)])
-        if form == "text":
-            ui.verdict(verdict(found, logs) if restart is None else restart_answer(found, restart), code)
+        ui.caution([*found.gaps, *([] if logs is None else logs.notes)])
+        for note in found.notes:
+            if note not in found.gaps:
+                ui.note(f"highwater: {note}")
+        if form == "text" and restart is None:
+            ui.verdict(verdict(found, logs), code)
     if stories is not None and measured is not None:
         ui.note(_write_stories(stories, measured, distances, name, most))
     if output is not None:
@@ -262,16 +265,19 @@ def _blocks(found: Audit, name: Named, logs: BrokerLogs | None, distances: Measu
     from highwater.lab.audit.risks import FINDINGS, ORDER
 
     yield Heading(results.answer(found))
-    yield Items([*results.summary(found), *results.explained(found)])
+    yield Items([*results.summary(found), *results.explained(found), *results.spare_lines(found, name, most)])
     for severity in ORDER:
         rows = results.risk_rows(found, severity, name)
         if not rows:
             continue
-        yield Heading(f"{results.SEVERITIES[severity].capitalize()}: {len(rows)}")
-        for partition, kind, text, advice, finding in rows[:most]:
-            yield Text(f"{partition}: {text} ({kind}).")
-            yield Items([f"Do: {advice}.", *([f"See {finding} in {FINDINGS}."] if finding else [])])
-        yield from _more(len(rows), most)
+        number = results.at_risk(found, severity)
+        shown = list(dict.fromkeys(row[0] for row in rows))[:most]
+        yield Heading(f"{results.SEVERITIES[severity].capitalize()}: {counted(number, 'partition')}")
+        for partition, kind, text, advice, finding in rows:
+            if partition in shown:
+                yield Text(f"{partition}: {text} ({kind}).")
+                yield Items([f"Do: {advice}.", *([f"See {finding} in {FINDINGS}."] if finding else [])])
+        yield from _more(number, most)
     for table in (*results.tables(found, name), results.at_risk_table(found, name)):
         yield from _table(table, most)
     if logs is not None:

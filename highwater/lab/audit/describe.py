@@ -1,4 +1,8 @@
-"""The output of ``kafka-topics.sh --describe``: the state of partitions at one moment, with ELRs from 4.0 on."""
+"""The output of ``kafka-topics.sh --describe``: the state of partitions at one moment, with their ELRs.
+
+The tool prints ELRs from 3.8 on, as N/A where brokers name none: under ZooKeeper, and before 3.8. Kafka:
+TopicCommand.PartitionDescription#printDescription.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PARTITION: Final = "Partition"
+_NO_ELR: Final = (None, "N/A")
+"""What stands for the ELR where none is shown."""
 _LOOKED_AT: Final = 1 << 16
 """Bytes in which a description is recognised."""
 
@@ -69,7 +75,10 @@ def read(path: Path) -> tuple[ClusterImage, Notes]:
         except (KeyError, ValueError) as error:
             what = f"no field {error}" if isinstance(error, KeyError) else error
             raise InputError(f"{path}, line {at}: no description of a topic or partition: {what}") from None
-        has_elr = has_elr or "Elr" in fields
+        has_elr = has_elr or fields.get("Elr") not in _NO_ELR
+    for (name, _), state in image.partitions.items():
+        if state.elr:
+            image.least_min_isr[name] = max(image.least_min_isr.get(name, 1), len(state.isr) + 1)
     image.features[ELR_FEATURE] = int(has_elr)
     _brokers(image)
     notes = Notes()
@@ -80,9 +89,15 @@ def read(path: Path) -> tuple[ClusterImage, Notes]:
             f"{path}: {counted(len(without), 'topic')} without the line that has PartitionCount and Configs (the first "
             f"in line {without[0].line}): which of their partitions are missing, and their settings, is unknown"
         )
-    notes.note("a snapshot without history: fenced brokers and past risks cannot be seen; the metadata log shows them")
+    notes.note(
+        "a snapshot without history: which brokers are fenced, and past risks, cannot be seen; the metadata log shows "
+        "them (brokers in no ISR are taken for fenced)"
+    )
     if not has_elr:
-        notes.note("no ELR is shown: the cluster is older than 4.0, or its description was shortened")
+        notes.note(
+            "no ELR is shown: the cluster is older than 4.0, or kafka-topics.sh is older than 3.8, or the text was "
+            "shortened"
+        )
     return image, notes
 
 

@@ -113,6 +113,8 @@ class ClusterImage:
         brokers: registrations by broker.
         settings: (type of resource, its name) -> key -> value; the name of the cluster's own resource is "".
         static: settings of server properties.
+        least_min_isr: topic id -> the least ``min.insync.replicas`` that the ELRs of a description permit, since an ELR
+            has members only while the ISR is smaller. Kafka: PartitionChangeBuilder#maybePopulateTargetElr.
         features: name -> level.
         counts: (type, version) of records that are not modelled -> their number.
         next_offset: offset after the last record.
@@ -126,6 +128,7 @@ class ClusterImage:
     brokers: dict[int, BrokerState] = field(default_factory=dict)
     settings: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
+    least_min_isr: dict[str, int] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
     next_offset: int = 0
@@ -159,8 +162,12 @@ class ClusterImage:
         return self.static.get(name)
 
     def min_isr_setting(self, key: Key) -> int:
-        """``min.insync.replicas``; 1 if no record sets it."""
-        return int(self.setting(key, MIN_ISR) or 1)
+        """``min.insync.replicas``; if it is unknown, 1, or the least value that is possible."""
+        return int(self.setting(key, MIN_ISR) or self.least_min_isr.get(key[0], 1))
+
+    def knows_min_isr(self, key: Key) -> bool:
+        """Whether ``min.insync.replicas`` is set by what was read, or given."""
+        return self.setting(key, MIN_ISR) is not None
 
     def min_isr(self, key: Key) -> int:
         """The effective ``min.insync.replicas``, capped by replicas.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from highwater.lab.audit import dumps, segments
+from highwater.lab.audit.files import unpacked
 from highwater.lab.audit.image import ClusterImage
 from highwater.lab.audit.notes import Notes
 from scenarios.paths import read
@@ -24,6 +25,8 @@ LOG: Final = "__cluster_metadata-0"
 _META: Final = "meta.properties"
 _META_MOST: Final = 1 << 16
 """Bytes of such a file."""
+_LOOKED_AT: Final = 1 << 16
+"""Bytes by which a file of another kind is recognised."""
 _UNKNOWN: Final = -1
 """Offset of a record that only a snapshot holds."""
 _CLUSTER_ID: Final = re.compile(r"^cluster\.id=(\S+)", re.MULTILINE)
@@ -146,7 +149,7 @@ def _of_folder(folder: Path) -> MetadataLogFiles:
     files = sorted(path for path in folder.iterdir() if segments.SEGMENT.fullmatch(path.name))
     snapshots = sorted(path for path in folder.iterdir() if segments.SNAPSHOT.fullmatch(path.name))
     if not files and not snapshots:
-        raise InputError(f"{folder}: {_what_instead(folder)}")
+        raise InputError(f"{folder}: {_what_instead_of_log(folder)}")
     if folder.name != LOG and not _is_metadata(files or snapshots):
         raise InputError(f"{folder}: this is the log of another topic; a metadata log is in a folder {LOG}")
     log = MetadataLogFiles(files)
@@ -197,7 +200,23 @@ def _of_files(paths: list[Path]) -> MetadataLogFiles:
     if chosen is not None or first is not None:
         known = [(one, path) for path, one in firsts.items() if one is not None]
         log.files = [path for _, path in sorted(known)]
+        for path, (begin, offsets) in of_dumps.items():
+            if begin is None and not offsets:
+                log.notes.note(f"{path}: {what_instead(path)}; it is left out")
     return log
+
+
+def what_instead(file: Path) -> str:
+    """What a file without a record of a metadata log is."""
+    with unpacked(file) as content:
+        begin = content.read(_LOOKED_AT)
+    if not begin:
+        return "the file is empty"
+    if segments.SEGMENT.fullmatch(file.name) or segments.SNAPSHOT.fullmatch(file.name):
+        return "no record of a metadata log in it"
+    if b"\0" in begin:
+        return "a binary file, which by its name is neither a segment (.log) nor a snapshot (.checkpoint)"
+    return "a text, but neither of kafka-dump-log.sh --cluster-metadata-decoder nor of kafka-topics.sh --describe"
 
 
 def _batches(path: Path, notes: Notes) -> Iterator[MetadataBatch]:
@@ -211,7 +230,7 @@ def _is_metadata(files: list[Path]) -> bool:
         return False
 
 
-def _what_instead(folder: Path) -> str:
+def _what_instead_of_log(folder: Path) -> str:
     names = {path.name for path in folder.iterdir()}
     if "version-2" in names or any(name.startswith("log.") for name in names):
         return "this is ZooKeeper's transaction log; an audit needs a KRaft cluster's metadata log"

@@ -54,11 +54,12 @@ def audit_page(
     Raises:
         InputError: a library is missing.
     """
+    what = "the output of kafka-topics.sh" if found.is_moment else "a metadata log"
     document = Document(
-        "Audit of a metadata log",
+        f"Audit of {what}",
         list(_blocks(found, paths, name, distances, logs)),
         "Highwater audit",
-        "Highwater: audit of a metadata log",
+        f"Highwater: audit of {what}",
     )
     return to_html(document)
 
@@ -73,7 +74,9 @@ def _blocks(
     nothing_lost = [f"{results.NOTHING_LOST}."] if logs is not None and not logs.lost else []
     notes = [*found.notes, *([] if logs is None else logs.notes)]
     yield Text(results.answer(found), "answer")
-    yield Items([*results.summary(found), *results.explained(found), *nothing_lost])
+    yield Items(
+        [*results.summary(found), *results.explained(found), *results.spare_lines(found, name, TABLE), *nothing_lost]
+    )
     yield from (Text(note, "warning") for note in notes[:TABLE])
     yield Contents()
     for severity in ORDER:

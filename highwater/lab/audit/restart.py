@@ -27,6 +27,13 @@ NO_SPARE: Final = "min-isr-of-all-replicas"
 ONLY: Final = "only-replica"
 CAUSES: Final = (LOSSY, OUTSIDE, ABSENT, ADDED, ONLY, NO_SPARE)
 """Causes, the worst first; those at the end forbid every restart, whatever the state of the cluster is."""
+LOSES: Final = "may lose acknowledged records"
+LEADERLESS: Final = "would have no leader"
+REFUSES: Final = "would refuse acks=all"
+LED_OUTSIDE: Final = "would be led from outside the ISR"
+MOVING: Final = "would have its reassignment interrupted"
+EFFECTS: Final = (LOSES, LEADERLESS, REFUSES, LED_OUTSIDE, MOVING)
+"""What a restart would do to a partition, the worst first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +41,13 @@ class Reason:
     """What speaks against a restart in one partition.
 
     Attributes:
+        effect: one of `EFFECTS`.
         cause: one of `CAUSES`.
         brokers: who causes it.
         text: what would happen, in a sentence.
     """
 
+    effect: str
     cause: str
     brokers: tuple[int, ...]
     text: str
@@ -59,6 +68,11 @@ class Restart:
     is_active: bool
     replicas: int
     reasons: dict[Key, list[Reason]] = field(default_factory=dict)
+
+    def by_effect(self) -> dict[str, int]:
+        """Effect -> number of partitions of which it is the worst; the worst effect first."""
+        worst = [min((reason.effect for reason in reasons), key=EFFECTS.index) for reasons in self.reasons.values()]
+        return {effect: worst.count(effect) for effect in EFFECTS if effect in worst}
 
     def by_cause(self) -> dict[tuple[str, tuple[int, ...]], list[Key]]:
         """Cause and brokers -> partitions; the worst cause, and the one of most partitions, first."""
@@ -120,16 +134,17 @@ def _reasons(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: R
     reasons = []
     if leader == NO_LEADER and state.leader != NO_LEADER:
         text = "it would have no leader until the broker is back"
-        reasons.append(Reason(ABSENT if absent else ONLY, absent, text))
+        reasons.append(Reason(LEADERLESS, ABSENT if absent else ONLY, absent, text))
     if leader not in (NO_LEADER, state.leader):
         if leader in known.emptied:
             text = f"broker {leader} would be elected, whose log is deleted or old, as it left the assignment: loss"
-            reasons.append(Reason(LOSSY, (leader,), text))
+            reasons.append(Reason(LOSES, LOSSY, (leader,), text))
         elif leader in known.behind:
             text = f"broker {leader} would be elected, which may lack acknowledged records: loss"
-            reasons.append(Reason(LOSSY, (leader,), text))
+            reasons.append(Reason(LOSES, LOSSY, (leader,), text))
         elif leader not in state.isr:
-            reasons.append(Reason(OUTSIDE, (leader,), f"broker {leader} would be elected from outside the ISR"))
+            text = f"broker {leader} would be elected from outside the ISR"
+            reasons.append(Reason(LED_OUTSIDE, OUTSIDE, (leader,), text))
     min_isr = image.min_isr(key)
     if broker in state.isr and len(remaining) < min_isr and len(state.replicas) > 1:
         members = counted(len(remaining), "member")
@@ -139,9 +154,9 @@ def _reasons(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: R
             text = (
                 f"its ISR has {counted(len(state.isr), 'member')}, which is {below} already, and would have {members}"
             )
-        reasons.append(Reason(ABSENT if absent else NO_SPARE, absent, text))
+        reasons.append(Reason(REFUSES, ABSENT if absent else NO_SPARE, absent, text))
     if broker not in state.isr and broker in state.adding:
-        reasons.append(Reason(ADDED, (broker,), "the broker is being added by a reassignment"))
+        reasons.append(Reason(MOVING, ADDED, (broker,), "the broker is being added by a reassignment"))
     return reasons
 
 
@@ -152,7 +167,7 @@ def told(cause: str, brokers: tuple[int, ...], partitions: int, restarted: int) 
     number = counted(partitions, "partition")
     if cause == ABSENT:
         wait = f"start {who} if down, wait until {who} {is_} in {these}, and ask again"
-        return f"{who} {is_} out of {counted(partitions, 'ISR')}", wait
+        return f"{who} {is_} not in the ISR of {number}", wait
     if cause == LOSSY:
         what = f"{who} would lead {number} and lacks, or may lack, acknowledged records"
         return what, f"keep broker {restarted} up until {who} {is_} in {these}, and ask again"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.lab.audit.audit import AUDIT_VERSION, anonymous
 from highwater.lab.audit.controller import listed
 from highwater.lab.audit.restart import told as told_cause
-from highwater.lab.audit.risks import ORDER, Severity
+from highwater.lab.audit.risks import ORDER, Severity, has_no_spare
 from reports.document.blocks import Table
 from sim.plurals import counted
 
@@ -62,9 +62,10 @@ def summary(audit: Audit) -> list[str]:
     """What was read, and by which rules."""
     image = audit.image
     fenced = sum(not broker.is_active for broker in image.brokers.values())
+    inactive = "in no ISR: down, or lagging" if audit.is_moment else "fenced or shutting down"
     what = (
         f"{counted(len(image.topics), 'topic')}, {counted(len(image.partitions), 'partition')}, "
-        f"{counted(len(image.brokers), 'broker')} ({fenced} fenced or shutting down)."
+        f"{counted(len(image.brokers), 'broker')} ({fenced} {inactive})."
     )
     lines = [what]
     if moved := [key for key in audit.image.partitions if audit.image.partitions[key].is_reassigned]:
@@ -76,21 +77,26 @@ def summary(audit: Audit) -> list[str]:
             f"Metadata log from {begin} to record {image.next_offset - 1} ({when(image.time_ms)} UTC), "
             f"{counted(audit.batches, 'batch', 'batches')}.",
         )
-    known = (
-        "since the text names no release: give yours" if audit.is_moment else "as its metadata.version says: another"
-    )
-    how = f"{known} with --release" if audit.recognised else "as you asked"
+    how = f"{_recognised(audit)} with --release" if audit.recognised else "as you asked"
     lines.append(f"Judged as Kafka {audit.release} (mode {audit.mode.name}), {how}.")
     return lines
+
+
+def _recognised(audit: Audit) -> str:
+    """By what the release was recognised."""
+    if not audit.is_moment:
+        return "as its metadata.version says: another"
+    if not audit.image.elr_enabled:
+        return "the newest one before 4.0, since the text shows no ELRs: give yours"
+    return "since the text names no release: give yours"
 
 
 def restart_answer(audit: Audit, found: Restart) -> str:
     """Whether a broker can be restarted, in one sentence that names what it is about."""
     image = audit.image
     source = "text" if audit.is_moment else "log"
-    scope = (
-        f"{counted(len(image.partitions), 'partition')} of the {counted(len(image.topics), 'topic')} in this {source}"
-    )
+    partitions = counted(len(image.partitions), "partition")
+    scope = f"{partitions} of the {counted(len(image.topics), 'topic')} in this {source}"
     if not found.is_active and audit.is_moment:
         return (
             f"Broker {found.broker} leads nothing and is in no ISR, in the {scope}: it is down or lags behind, and a "
@@ -100,7 +106,9 @@ def restart_answer(audit: Audit, found: Restart) -> str:
         return f"Broker {found.broker} is down, fenced or shutting down already: a start harms nothing"
     question = f"Can broker {found.broker} be restarted now?"
     if found.reasons:
-        return f"{question} No: {len(found.reasons)} of the {scope}"
+        (effect, number), *others = found.by_effect().items()
+        words = [f"{number} of {partitions} {effect}", *(f"{number} {effect}" for effect, number in others)]
+        return f"{question} No: {', '.join(words)}"
     return f"{question} Yes, as far as the {scope} show ({found.replicas} with a replica on it)"
 
 
@@ -137,14 +145,36 @@ def risk_rows(audit: Audit, severity: Severity, name: Named) -> list[tuple[str, 
 
 def answer(audit: Audit) -> str:
     """The result in one sentence."""
-    worst = dict.fromkeys(ORDER, 0)
-    for found in audit.risks.values():
-        worst[found[0].severity] += 1
-    if not audit.risks:
-        return "No partition is at risk."
     total = counted(len(audit.image.partitions), "partition")
-    parts = [f"{number} of {total} ({SEVERITIES[kind]})" for kind, number in worst.items() if number]
-    return f"At risk: {'; '.join(parts)}."
+    parts = [
+        f"{number} of {total} ({SEVERITIES[severity]})" for severity in ORDER if (number := at_risk(audit, severity))
+    ]
+    risk = f"At risk: {'; '.join(parts)}." if parts else "No partition is at risk."
+    spare = len(without_spare(audit))
+    return f"{risk} No spare in-sync replica: {spare} of {total}." if spare else risk
+
+
+def at_risk(audit: Audit, severity: Severity) -> int:
+    """How many partitions have a risk of this severity; one with risks of two severities counts in both."""
+    return sum(any(risk.severity == severity for risk in found) for found in audit.risks.values())
+
+
+def without_spare(audit: Audit) -> list[Key]:
+    """Partitions without a risk, of which one in-sync replica less would let acks=all be refused."""
+    image = audit.image
+    return [
+        key for key in sorted(image.partitions, key=image.order) if key not in audit.risks and has_no_spare(image, key)
+    ]
+
+
+def spare_lines(audit: Audit, name: Named, most: int) -> list[str]:
+    """What it means that partitions have no spare in-sync replica, and which these are; empty if there are none."""
+    keys = without_spare(audit)
+    if not keys:
+        return []
+    more = f", and {len(keys) - most} more" if len(keys) > most else ""
+    meaning = "the ISR is as small as min.insync.replicas, so that acks=all is refused once another member leaves it"
+    return [f"No spare in-sync replica ({meaning}): {', '.join(map(name, keys[:most]))}{more}."]
 
 
 def verdict(audit: Audit, logs: BrokerLogs | None) -> str:
@@ -347,6 +377,7 @@ def as_json(
             {"partition": name(key), **_state(image.partitions[key]), "risks": [_risk(risk) for risk in found]}
             for key, found in audit.risks.items()
         ],
+        "without_spare": [name(key) for key in without_spare(audit)],
         "was_at_risk": [
             {"partition": name(key), "begins": [_begins(begins) for begins in begun]}
             for key, begun in audit.at_risk.items()

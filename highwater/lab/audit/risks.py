@@ -70,6 +70,11 @@ class AuditedPartition:
     facts: ReplicaFacts
     rules: Rules
 
+    @property
+    def knows_min_isr(self) -> bool:
+        """Whether `min_isr` is not merely assumed."""
+        return self.image.knows_min_isr(self.key)
+
     def is_active(self, broker: int) -> bool:
         """Whether a broker may lead and join ISRs."""
         return self.image.is_active(broker)
@@ -120,8 +125,8 @@ def _elr_outside(view: AuditedPartition) -> Iterator[Risk]:
             "elr-outside-assignment",
             Severity.LOSS,
             f"ELR members {listed(outside)} are no replicas: their logs are deleted, or old",
-            f"wait until the ISR has {counted(view.min_isr, 'member')} before another reassignment: "
-            f"one that adds {listed(outside)} again makes them electable with empty logs",
+            f"{_until_elr_is_cleared(view)} before another reassignment: one that adds {listed(outside)} again makes "
+            "them electable with empty logs",
             "reassignment-back, elr-outside-assignment",
             state.offset,
         )
@@ -136,6 +141,14 @@ def _elr_outside(view: AuditedPartition) -> Iterator[Risk]:
             "elr-outside-assignment",
             state.offset,
         )
+
+
+def _until_elr_is_cleared(view: AuditedPartition) -> str:
+    """Until when to wait for an empty ELR. Kafka: PartitionChangeBuilder#maybePopulateTargetElr."""
+    if len(view.state.isr) < view.min_isr:
+        at_least = "" if view.knows_min_isr else "at least "
+        return f"wait until the ISR has {at_least}{counted(view.min_isr, 'member')}"
+    return "wait until the ELR is empty, as it is after the next change of the ISR,"
 
 
 def _elr_behind(view: AuditedPartition) -> Iterator[Risk]:
@@ -221,6 +234,18 @@ def _reassignment(view: AuditedPartition) -> Iterator[Risk]:
         )
 
 
+def _of_min_isr(view: AuditedPartition) -> str:
+    return str(view.min_isr) if view.knows_min_isr else f"(at least {view.min_isr}, since the ELR has members)"
+
+
+def has_no_spare(image: ClusterImage, key: Key) -> bool:
+    """Whether one in-sync replica less would let acks=all be refused, though there are more replicas. No risk by
+    itself: the ISR is as large as it was asked to be.
+    """
+    state = image.partitions[key]
+    return 1 < len(state.isr) == image.min_isr(key) < len(state.replicas) and state.leader != NO_LEADER
+
+
 def _small_isr(view: AuditedPartition) -> Iterator[Risk]:
     state = view.state
     if state.leader == NO_LEADER:
@@ -239,7 +264,7 @@ def _small_isr(view: AuditedPartition) -> Iterator[Risk]:
         yield Risk(
             "isr-below-min-isr",
             Severity.MARGIN,
-            f"ISR {listed(state.isr)} is below min.insync.replicas {view.min_isr}: acks=all is refused{elr}",
+            f"ISR {listed(state.isr)} is below min.insync.replicas {_of_min_isr(view)}: acks=all is refused{elr}",
             f"{_back(view, absent)} before anything else",
             "directory-assignment" if view.image.elr_enabled and not state.elr else "",
             state.offset,
@@ -248,7 +273,8 @@ def _small_isr(view: AuditedPartition) -> Iterator[Risk]:
         yield Risk(
             "leader-alone",
             Severity.MARGIN,
-            f"leader {state.leader} is alone in the ISR, and acknowledges alone",
+            f"leader {state.leader} is alone in the ISR, and acknowledges alone"
+            f"{'' if view.knows_min_isr else ' if min.insync.replicas is 1'}",
             f"{_back(view, absent)} before broker {state.leader} is stopped",
             since=state.offset,
         )

@@ -92,9 +92,8 @@ def test_no_default_differs_that_the_user_overrides() -> None:
     ],
 )
 def test_an_unknown_release_is_refused(release: str, instead: str) -> None:
-    with pytest.raises(
-        InputError, match=re.escape(f"--release {release!r} is no release that Highwater knows{instead}")
-    ):
+    problem = f"--release {release!r} is no release that Highwater knows{instead}"
+    with pytest.raises(InputError, match=re.escape(problem)):
         find(release)
 
 

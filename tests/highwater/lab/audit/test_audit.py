@@ -213,7 +213,7 @@ def test_partitions_that_can_spare_no_replica_are_named_apart(tmp_path: Path) ->
         ("min-isr-of-all-replicas", [], ["orders-1"]),
     ]
     told = restart_causes(check(found, 2, found.image.name), Named(found, hides=True))
-    assert told[0]["text"] == "broker 3 is out of 1 ISR"
+    assert told[0]["text"] == "broker 3 is not in the ISR of 1 partition"
     assert told[0]["advice"] == "start broker 3 if down, wait until broker 3 is in this ISR, and ask again"
     assert told[2]["text"] == "min.insync.replicas of 1 partition equals the number of replicas"
     assert "orders" not in str(told)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sim import exit_codes
-from tests.highwater.lab.audit.logs import begun, change, fenced
+from tests.highwater.lab.audit.logs import begun, change, fenced, partition
 from tests.highwater.lab.audit.test_broker_logs import TRUNCATED
 from tests.places import ROOT
 
@@ -54,8 +55,15 @@ def test_a_rolling_restart_can_ask(highwater: Callable[..., Call], tmp_path: Pat
     answer = f"Can broker 2 be restarted now? Yes, as far as the {scope} show (1 with a replica on it)"
     assert (yes.code, yes.out.splitlines()[0]) == (0, answer)
     no = highwater("audit", place, "--before-restart", 2)
-    assert (no.code, no.out.splitlines()[0]) == (1, f"Can broker 2 be restarted now? No: 1 of the {scope}")
-    assert "Broker 3 is out of 1 ISR.\nDo: start broker 3 if down, wait until broker 3 is in this ISR" in no.out
+    assert (no.code, no.out.splitlines()[0]) == (
+        1,
+        "Can broker 2 be restarted now? No: 1 of 1 partition would refuse acks=all",
+    )
+    assert no.out.count("restarted now?") == 1
+    assert (
+        "Broker 3 is not in the ISR of 1 partition.\nDo: start broker 3 if down, wait until broker 3 is in this ISR"
+        in no.out
+    )
     assert "below min.insync.replicas 2" in no.out
     shown = json.loads(highwater("audit", place, "--before-restart", 2, "--json").out)
     assert shown["before_restart"]["broker"] == 2
@@ -82,9 +90,12 @@ def test_a_text_that_is_incomplete_answers_nothing_about_restarts(
         return highwater("audit", file, "--before-restart", 4, *words)
 
     whole = asked(lines)
-    first = "Can broker 4 be restarted now? No: 15 of the 20 partitions of the 1 topic in this text"
+    first = "Can broker 4 be restarted now? No: 15 of 20 partitions would refuse acks=all"
     assert (whole.code, whole.out.splitlines()[0]) == (exit_codes.UNEXPECTED, first)
-    assert "Broker 5 is out of 15 ISRs.\nDo: start broker 5 if down, wait until broker 5 is in these ISRs" in whole.out
+    assert (
+        "Broker 5 is not in the ISR of 15 partitions.\nDo: start broker 5 if down, wait until broker 5 is in these ISRs"
+        in whole.out
+    )
     without = [line.replace("min.insync.replicas=2,", "") for line in lines]
     for text, problem in (
         ([line for line in lines if "PartitionCount" not in line], "1 topic without the line that has PartitionCount"),
@@ -103,6 +114,101 @@ def test_a_text_that_is_incomplete_answers_nothing_about_restarts(
     assert "no partition of this text has a replica on it; one of: 4, 5, 6" in other.err
     hidden = highwater("audit", file, "--before-restart", 4, "--anonymous")
     assert "orders" not in hidden.out + hidden.err
+
+
+def written(file: Path, *lines: str) -> Path:
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def test_a_text_without_elrs_is_judged_as_the_last_release_before_them(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    file = tmp_path / "topics.txt"
+    shown = described(2)
+    without = [line.partition("\tElr")[0] for line in shown]
+    not_available = [line.replace("\tElr: \tLastKnownElr: ", "\tElr: N/A\tLastKnownElr: N/A") for line in shown]
+    for lines, judged in ((shown, "Kafka 4.3 (mode elr-4.3)"), (without, "Kafka 3.9 (mode kraft)")):
+        call = highwater("audit", written(file, *lines))
+        assert f"Judged as {judged}" in call.out
+        assert ("no ELR is shown" in call.err) == (lines is without)
+        assert "3 brokers (1 in no ISR: down, or lagging)" in call.out
+    assert highwater("audit", written(file, *not_available), "--json").json["release"] == "3.9"
+    asked = highwater("audit", file, "--release", "4.3")
+    assert "Judged as Kafka 4.3 (mode elr-4.3), as you asked." in asked.out
+
+
+def test_partitions_without_a_spare_member_are_named_though_not_at_risk(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    file = written(tmp_path / "topics.txt", *described(16))
+    call = highwater("audit", file, "--most", 2)
+    assert call.code == exit_codes.EXPECTED
+    assert call.out.startswith("No partition is at risk. No spare in-sync replica: 15 of 16 partitions.")
+    assert "leaves it): orders-0, orders-1, and 13 more." in " ".join(call.out.split())
+    assert len(highwater("audit", file, "--json").json["without_spare"]) == 15
+    for lines in (described(2, isr="4,5,6"), described(2, brokers="4,6")):
+        assert highwater("audit", written(file, *lines)).out.startswith("No partition is at risk.\n")
+
+
+def test_an_unknown_min_isr_is_said_and_no_advice_contradicts_the_isr(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    file = tmp_path / "topics.txt"
+    unknown = [line.replace("min.insync.replicas=2,", "") for line in described(1, isr="4")]
+    call = highwater("audit", written(file, *unknown))
+    assert "min.insync.replicas of 1 topic is unknown, taken as 1, Kafka's default (--static" in call.err
+    assert "is alone in the ISR, and acknowledges alone if min.insync.replicas is 1" in " ".join(call.out.split())
+    with_elr = [line.replace("Elr: \t", "Elr: 7\t") for line in unknown]
+    call = highwater("audit", written(file, *with_elr))
+    words = " ".join(call.out.split())
+    assert "wait until the ISR has at least 2 members before another reassignment" in words
+    assert "below min.insync.replicas (at least 2, since the ELR has members): acks=all is refused; ELR 7" in words
+    assert "elr-behind" not in words
+    given = highwater("audit", file, "--static", "min.insync.replicas=1")
+    assert "unknown" not in given.err
+    assert "wait until the ELR is empty, as it is after the next change of the ISR," in " ".join(given.out.split())
+
+
+def test_quiet_silences_notes_but_not_gaps(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    lines = described(2)
+    file = written(tmp_path / "topics.txt", *lines)
+    assert "a snapshot without history" in highwater("audit", file).err
+    assert highwater("audit", file, "-q").err == ""
+    part = written(tmp_path / "part.txt", *lines[1:])
+    assert "which of their partitions are missing" in highwater("audit", part, "-q").err
+
+
+def test_the_file_at_fault_is_named(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    topics = written(tmp_path / "topics.txt", *described(2))
+    server = written(tmp_path / "server.properties", "broker.id=1")
+    (tmp_path / "empty").touch()
+    (tmp_path / "keys.jks").write_bytes(b"\xfe\xed\0\0")
+    for words, problem in (
+        ((topics, server), f"{server}: {topics} is the output of kafka-topics.sh, which is audited alone"),
+        ((server, topics), f"{server}: {topics} is the output of kafka-topics.sh, which is audited alone"),
+        ((server,), f"{server}: a text, but neither of kafka-dump-log.sh"),
+        ((tmp_path / "empty",), "empty: the file is empty"),
+        ((tmp_path / "keys.jks",), "keys.jks: a binary file, which by its name is neither a segment"),
+    ):
+        call = highwater("audit", *words)
+        assert (call.code, call.out) == (exit_codes.BAD_INPUT, "")
+        assert problem in call.err
+    beside = highwater("audit", LOGS / "idempotent-retry-4.3.1.txt.xz", server)
+    assert f"{server}: a text, but neither" in beside.err
+    assert "it is left out" in beside.err
+
+
+def test_headline_and_sections_count_alike(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    log = begun()
+    log.add(partition([1, 2, 3], 1), change(0, isr=[1], eligibleLeaderReplicas=[2, 7]), fenced(3, 5), fenced(1, 4))
+    out = highwater("audit", log.segment(tmp_path), "--most", 1).out
+    headline = dict.fromkeys(re.findall(r"(\d+) of 2 partitions? \(([^)]*)\)", out))
+    sections = [(number, name.lower()) for name, number in re.findall(r"^([\w ]+): (\d+) partitions?$", out, re.M)]
+    assert sections == list(headline)
+    assert ("2", "no margin") in sections
+    assert out.count("orders-0: ") > len(sections)
+    assert "and 1 more (--most, --json)" in out
 
 
 def test_a_text_of_single_partitions_says_what_it_lacks(highwater: Callable[..., Call], tmp_path: Path) -> None:
@@ -139,10 +245,10 @@ def test_partitions_at_risk_are_shown_with_what_to_do(highwater: Callable[..., C
     call = highwater("audit", log.segment(tmp_path))
     assert call.code == exit_codes.UNEXPECTED
     words = " ".join(call.out.split())
-    assert "Acknowledged records can be lost: 1" in words
+    assert "Acknowledged records can be lost: 1 partition orders-0" in words
     assert "orders-0: ELR members 7 are no replicas" in words
     assert "Do: wait until the ISR has 2 members before another reassignment" in words
-    assert "No margin: 1" in words
+    assert "No margin: 1 partition orders-0" in words
 
 
 @pytest.mark.parametrize(

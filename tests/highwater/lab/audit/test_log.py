@@ -232,7 +232,7 @@ def device(_: Path) -> Path:
         (packed, r"is compressed \(snappy\); Kafka does not compress"),
         (endless, "longer than 4,194,304 bytes; this is no text"),
         (device, "/dev/zero: neither a file nor a folder"),
-        (text, "no record of a metadata log in it"),
+        (text, "a text, but neither of kafka-dump-log.sh"),
     ],
 )
 def test_what_is_no_metadata_log(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:

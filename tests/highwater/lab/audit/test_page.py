@@ -11,6 +11,7 @@ from highwater.lab.audit.page import ROWS, audit_page
 from highwater.lab.audit.results import Named
 from tests.highwater.lab.audit.logs import batch, begun, change, config, encoded, fenced, topic, unfenced
 from tests.highwater.lab.audit.test_broker_logs import TRUNCATED
+from tests.highwater.lab.audit.test_command import described
 from tests.places import ROOT
 
 if TYPE_CHECKING:
@@ -78,3 +79,10 @@ def test_a_snapshot_is_the_first_row_of_a_time_line(tmp_path: Path) -> None:
     earlier = batch(0, [encoded(*record) for records in log.batches[:-1] for record in records])
     (place / f"{first:020}-0000000001.checkpoint").write_bytes(earlier)
     assert '<th scope="row">snapshot</th>' in page(place)
+
+
+def test_the_title_says_what_was_read(tmp_path: Path) -> None:
+    topics = tmp_path / "topics.txt"
+    topics.write_text("\n".join(described(1)), encoding="utf-8")
+    assert "<title>Highwater: audit of the output of kafka-topics.sh</title>" in page(topics)
+    assert "<title>Highwater: audit of a metadata log</title>" in page(LOST)
