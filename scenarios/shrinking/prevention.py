@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from scenarios.format.cluster_checks import check_control_plane
+from scenarios.format.findings import all_findings
 from scenarios.shrinking.advice import advice, of_mode
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR, Repair, repairs
 from scenarios.shrinking.criterion import Symptom, Trials
 from sim.errors import InputError
-from sim.protocol.modes import MODES
+from sim.protocol.modes import MODES, Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,56 @@ def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
 
 
 def newer_modes(case: Case, symptom: Symptom) -> list[Remedy]:
-    """Try each newer mode that a scripted scenario expects something of; its script fits no other change."""
+    """Try the mode of each newer release on a scripted scenario, the oldest first.
+
+    Modes that `[expect]` does not name are tried, too, but say nothing if the script does not play as written there.
+    """
     digest = case.row()["digest"]
     kept = replace(symptom, inside=False)
     found = []
-    for mode in MODES.values():
-        if mode.name in case.scenario.expect and mode.place > case.mode.place and not mode.follows:
+    for mode in sorted(MODES.values(), key=lambda mode: mode.place):
+        if mode.place > case.mode.place and not mode.follows and _fits(case, mode):
             row = replace(case, mode=mode).row()
-            found.append(Remedy("mode", mode.name, of_mode(mode), kept.cured_in(row), row["digest"] != digest))
+            if row["verdict"] not in ("error", "exhausted"):
+                found.append(Remedy("mode", mode.name, of_mode(mode), kept.cured_in(row), row["digest"] != digest))
     return found
+
+
+def declared_repairs(case: Case, symptom: Symptom) -> list[Remedy]:
+    """Try the repair of a scripted scenario's finding, and newer modes that are no release, with their `[broken_by]`.
+
+    Each rule is tried in the mode that fails. The modes, which may promise more, are tried after the rules.
+    """
+    digest = case.row()["digest"]
+    repaired = [
+        mode
+        for mode in MODES.values()
+        if mode.name in case.scenario.broken_by and mode.follows and mode.place > case.mode.place
+    ]
+    finding = all_findings().get(case.scenario.name)
+    values = [finding.repair] if finding is not None else []
+    values += [(rule, mode.rules.as_dict()[rule]) for mode in repaired for rule in case.scenario.broken_by[mode.name]]
+    found = []
+    for rule, value in dict.fromkeys(values):
+        row = case.with_rule(rule, value).row()
+        repair = Repair(rule, value, is_rule=True)
+        found.append(
+            Remedy("rule", str(repair), advice([repair], case.mode), symptom.cured_in(row), row["digest"] != digest)
+        )
+    kept = replace(symptom, inside=False)
+    for mode in repaired:
+        row = replace(case, mode=mode).row()
+        found.append(Remedy("mode", mode.name, of_mode(mode), kept.cured_in(row), row["digest"] != digest))
+    return found
+
+
+def _fits(case: Case, mode: Mode) -> bool:
+    """Whether the control plane of a mode can do what the scenario needs."""
+    try:
+        check_control_plane(case.scenario, [mode])
+    except InputError:
+        return False
+    return True
 
 
 def _changes(case: Case) -> Iterator[tuple[str, str, str, Case]]:
@@ -74,9 +116,5 @@ def _changes(case: Case) -> Iterator[tuple[str, str, str, Case]]:
     more = Repair(FACTOR, factor + 1, is_rule=False)
     yield more.what, str(more), advice([more], case.mode), more.apply(larger)
     for mode in MODES.values():
-        if mode.place > case.mode.place and not mode.follows:
-            try:
-                check_control_plane(case.scenario, [mode])
-            except InputError:
-                continue
+        if mode.place > case.mode.place and not mode.follows and _fits(case, mode):
             yield "mode", mode.name, of_mode(mode), replace(case, mode=mode)

@@ -67,7 +67,7 @@ def command(ui: Ui, asked: ExplainOptions) -> None:
 
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
     line of trace.jsonl that each is about, and one rule, setting or newer mode at a time is tried on the same plan.
-    A scripted scenario is told as it is, and tried in newer modes.
+    A scripted scenario is told as it is, and tried in the modes of newer releases and with its declared repairs.
     """
     from reports.drawing import explanation_text
     from reports.drawing.causal_past import past
@@ -145,7 +145,7 @@ def _written(result: RunResult, place: Path) -> Iterator[Block]:
 
 
 def _tell_script(ui: Ui, asked: ExplainOptions, origin: Origin, mode: Mode, most: int | None) -> None:
-    """Explain a scripted scenario, and which newer modes keep the records that it loses."""
+    """Explain a scripted scenario, and which newer modes or declared repairs keep the records that it loses."""
     from reports.evidence.run_document import story_blocks
     from reports.evidence.story import outcome
     from scenarios.shrinking.case import Case
@@ -169,25 +169,43 @@ def _tell_script(ui: Ui, asked: ExplainOptions, origin: Origin, mode: Mode, most
 def explain_script(
     case: Case, kind: str | None, most: int | None
 ) -> tuple[RunResult, list[Sentence], list[Remedy] | None]:
-    """Run a scripted scenario: its result, its story, and the newer modes that were tried, None if it fails not."""
+    """Run a scripted scenario: its result, its story, and the newer modes and declared repairs that were tried; None
+    if it does not fail.
+    """
     from reports.drawing.explanation import told
     from reports.drawing.observed_run import observe
     from scenarios.shrinking.criterion import symptom
-    from scenarios.shrinking.prevention import newer_modes
+    from scenarios.shrinking.prevention import declared_repairs, newer_modes
 
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
     row = observed.result.row
-    fails = bool(row["violations"]) or kind is not None
-    tried = newer_modes(case, symptom(row, kind)) if fails else None
+    tried = None
+    if row["violations"] or kind is not None:
+        found = symptom(row, kind)
+        tried = [*newer_modes(case, found), *declared_repairs(case, found)]
     return observed.result, told(observed, kind or "", most), tried
 
 
 def script_blocks(result: RunResult, story: Iterable[Sentence], tried: Sequence[Remedy] | None) -> Iterator[Block]:
-    """A scripted scenario in sentences, with the newer modes that prevent its violation; see `explain_script`."""
+    """A scripted scenario in sentences, with what prevents its violation; see `explain_script`."""
     yield _story(story, result.shown)
     if tried is not None:
-        keep = [remedy.change for remedy in tried if remedy.keeps]
-        yield Line(f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it")
+        yield Line(_prevented(tried))
+
+
+def _prevented(tried: Iterable[Remedy]) -> str:
+    """The newer releases' modes that prevent a violation; if there are none, the declared repairs that do."""
+    from scenarios.shrinking.advice import NO_RELEASE_YET
+
+    keep = [remedy for remedy in tried if remedy.keeps]
+    released = [remedy.change for remedy in keep if remedy.what == "mode" and remedy.advice != NO_RELEASE_YET]
+    if released:
+        return f"Prevented in newer modes: {', '.join(released)}"
+    rules = " or ".join(remedy.change for remedy in keep if remedy.what == "rule")
+    modes = " or ".join(remedy.change for remedy in keep if remedy.what == "mode")
+    if not rules:
+        return f"No newer release prevents it; mode {modes} does" if modes else "No newer release prevents it"
+    return f"No newer release prevents it; rule {rules}{f' (mode {modes})' if modes else ''} does"
 
 
 def _json(ui: Ui, told: dict[str, Any]) -> None:

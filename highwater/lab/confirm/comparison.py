@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from types import MappingProxyType
@@ -366,9 +367,7 @@ def _joins(before: DecidedChange, after: DecidedChange) -> bool:
 
 def _logs(result: RunResult, acted: RealRun, names: Mapping[int, str], *, epochs: bool) -> Iterator[ComparedItem]:
     views = {view.broker: view for view in result.replicas}
-    ends = _ends(result, acted)
-    simulated = {broker: _before(ends[0], entries_of_view(view.batches)) for broker, view in views.items()}
-    real = {broker: _before(ends[1], entries_of_files(replica)) for broker, replica in acted.final.items()}
+    simulated, real = (logs.compared for logs in _final_logs(result, acted))
     for broker in sorted(set(acted.final) & set(result.partition.replicas)):
         one, other = simulated.get(broker, []), real[broker]
         texts = [_log(log, logs, names, epochs=epochs) for log, logs in ((one, simulated), (other, real))]
@@ -382,23 +381,50 @@ def _logs(result: RunResult, acted: RealRun, names: Mapping[int, str], *, epochs
         yield _row(f"HW checkpoint of broker {broker}", said, compared=False)
 
 
-def _ends(result: RunResult, acted: RealRun) -> tuple[int, int]:
-    """The offset of the first write after everything healed, in both runs.
+@dataclass(frozen=True, slots=True)
+class _FinalLogs:
+    """The logs of a run at its end, as (offset, record, leader epoch).
 
-    Nothing behind it is compared, unless both runs wait for the results of all batches, as with an idempotent producer:
-    whether a batch that was under way when a machine lost its power is sent again before the end depends on when
-    the end is.
+    Attributes:
+        compared: broker -> its log up to the first write after everything healed, the whole log if it lacks that.
+        later: what a log has behind that write.
     """
-    if result.settings["enable.idempotence"]:
-        return _EVER, _EVER
-    simulated = [base for view in result.replicas for base, _, _, first in view.batches if first >= VALIDATION_IDS]
-    batches = [batch for replica in acted.final.values() for batch in replica.batches]
-    real = [batch.base_offset for batch in batches if batch.first_id >= VALIDATION_IDS]
-    return min(simulated, default=_EVER), min(real, default=_EVER)
+
+    compared: Mapping[int, list[tuple[int, int, int]]]
+    later: AbstractSet[tuple[int, int, int]]
+
+    def is_later(self, offset: int, record: int) -> bool:
+        """Whether a record was appended at this offset only after everything healed."""
+        return any(entry[:2] == (offset, record) for entry in self.later)
 
 
-def _before(end: int, entries: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    return [entry for entry in entries if entry[0] < end]
+def _final_logs(result: RunResult, acted: RealRun) -> tuple[_FinalLogs, _FinalLogs]:
+    """The logs of both runs.
+
+    Nothing behind the first write after everything healed is compared, unless both runs wait for the results of all
+    batches, as with an idempotent producer: whether a batch that was under way when a machine lost its power is sent
+    again before the end depends on when the end is. A record that was acknowledged and lost is in no log.
+    """
+    simulated = {view.broker: view.batches for view in result.replicas}
+    real = {
+        broker: [(one.base_offset, one.last_offset, one.leader_epoch, one.first_id) for one in replica.batches]
+        for broker, replica in acted.final.items()
+    }
+    whole = bool(result.settings["enable.idempotence"])
+    return _divided(simulated, whole=whole), _divided(real, whole=whole)
+
+
+def _divided(logs: Mapping[int, Sequence[tuple[int, int, int, int]]], *, whole: bool) -> _FinalLogs:
+    """Batches of logs as entries, divided at each log's first write after everything healed; `whole`: not divided."""
+    compared: dict[int, list[tuple[int, int, int]]] = {}
+    later: set[tuple[int, int, int]] = set()
+    for broker, batches in logs.items():
+        ends = (base for base, _, _, first in batches if first >= VALIDATION_IDS)
+        end = _EVER if whole else next(ends, _EVER)
+        entries = entries_of_view(batches)
+        compared[broker] = [entry for entry in entries if entry[0] < end]
+        later.update(entry for entry in entries if entry[0] > end)
+    return _FinalLogs(compared, later)
 
 
 def _log(
@@ -457,10 +483,9 @@ def _clients(result: RunResult, acted: RealRun, names: Mapping[int, str], end_us
         elif step["step"] == kinds.END_OFFSET.name and step["t"] <= end_us:
             ends.append(step["offset"])
     real_acks = {send.first_id: send.offset for send in acted.sends if send.offset is not None}
-    of_both = list(zip((acks, real_acks), _ends(result, acted), strict=True))
+    of_both = list(zip((acks, real_acks), _final_logs(result, acted), strict=True))
     for record, name in sorted(names.items()):
-        offsets = [(of_run.get(record, _EVER), end) for of_run, end in of_both]
-        told = [str(offset) if offset < end else "no" for offset, end in offsets]
+        told = [_acknowledged(of_run.get(record), record, logs) for of_run, logs in of_both]
         yield _row(f"{name} acknowledged at", told)
     # When a consumer gives up a dead leader depends on timeouts, not on the protocol: one may have read more.
     reads = simulated_reads(result, end_us)
@@ -470,6 +495,11 @@ def _clients(result: RunResult, acted: RealRun, names: Mapping[int, str], end_us
     yield ComparedItem("consumer read", told[0], told[1], equal=equal, why="as far as both read")
     if ends or acted.end_offsets:
         yield ComparedItem("end offsets", _listed(ends), _listed(acted.end_offsets))
+
+
+def _acknowledged(offset: int | None, record: int, logs: _FinalLogs) -> str:
+    """The offset at which a record was acknowledged before the end, also if it was lost later."""
+    return "no" if offset is None or logs.is_later(offset, record) else str(offset)
 
 
 def simulated_reads(result: RunResult, end_us: int) -> list[tuple[int, int]]:

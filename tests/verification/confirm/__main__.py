@@ -74,6 +74,7 @@ COUNTED: Final = {
     "0a4cb3b49db5": "named some classes and loop variables otherwise",
     "c84ab1ce9c31": "compared only the first of several partitions",
     "fdc995814fa5": "had two properties that nothing used",
+    "44014122fd84": "did not compare the offsets of acknowledgements of lost records",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

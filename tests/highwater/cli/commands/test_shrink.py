@@ -240,11 +240,13 @@ def test_a_script_is_explained_unshrunk_with_modes_that_keep_the_record(highwate
     call = highwater("explain", "kip101-scenario-1", "--mode", "hw")
     assert call.code == 0
     assert "drops record 1, which had been acknowledged" in " ".join(call.out.split())
-    assert call.out.splitlines()[-1].startswith("Prevented in newer modes: kip101, kip279")
+    last = call.out.splitlines()[-1]
+    assert last.startswith("Prevented in newer modes: kip101, kip279")
+    assert last.endswith(", elr, elr-4.3")
     told = highwater("explain", "kip101-scenario-1", "--mode", "hw", "--json").json
     assert {one["change"] for one in told["remedies"] if one["keeps"]} >= {"kip101", "elr"}
-    last = highwater("explain", "reassignment-back", "--mode", "elr-4.3").out.splitlines()[-1]
-    assert last == "No newer mode prevents it"
+    last = highwater("explain", "leo-of-skipped-epoch", "--mode", "elr-4.3").out.splitlines()[-1]
+    assert last == "No newer release prevents it; rule skipped_epoch=forgets-leo (mode elr-repaired) does"
 
 
 def test_an_explanation_as_markdown_can_be_pasted(highwater: Callable[..., Call]) -> None:

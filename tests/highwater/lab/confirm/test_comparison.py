@@ -92,6 +92,42 @@ def test_what_is_sent_again_after_the_end_counts_only_if_both_runs_wait_for_it(w
     assert ({"log of broker 1", "log of broker 2"} <= changed) == waits
 
 
+def acknowledged(result: RunResult, acted: RealRun, name: str) -> dict[str, tuple[str, str]]:
+    rows = comparison.compare(result, acted, lines_of(name), elr=mode(name).rules.elr == "on", epochs=True)
+    return {
+        row.what.partition(" ")[0]: (row.simulated, row.real) for row in rows if row.what.endswith(" acknowledged at")
+    }
+
+
+def test_the_offset_of_an_acknowledgement_is_compared_also_if_the_record_is_lost() -> None:
+    result = run(SCENARIO, mode("kraft"), 0, trace=True)
+    acted = as_acted(result, "kraft")
+    assert "committed-loss" in comparison.violations(acted, acted.shown_until_end)
+    assert acknowledged(result, acted, "kraft") == {"m1": ("0", "0"), "m2": ("1", "1"), "m3": ("1", "1")}
+    kept = {entry[1] for replica in acted.final.values() for entry in comparison.entries_of_files(replica)}
+    lost = next(send for send in acted.sends if send.first_id not in kept)
+    assert lost.offset is not None
+    lost.offset += 1
+    assert differing(result, acted, "kraft") == [f"{lost.name} acknowledged at"]
+
+
+def test_an_acknowledgement_of_a_batch_sent_again_after_the_end_is_none() -> None:
+    result = run(SCENARIO, mode("elr"), 0, trace=True)
+    acted = as_acted(result, "elr")
+    for replica in acted.final.values():
+        log, validation = replica.batches[:-1], replica.batches[-1]
+        late = log.pop()
+        offset = validation.base_offset
+        replica.batches[:] = [
+            *log,
+            replace(validation, base_offset=late.base_offset, last_offset=late.last_offset),
+            replace(late, base_offset=offset, last_offset=offset),
+        ]
+    sent = next(send for send in acted.sends if send.first_id == late.first_id)
+    sent.offset = offset
+    assert acknowledged(result, acted, "elr")[sent.name][1] == "no"
+
+
 @pytest.fixture(scope="module", params=["kraft", "elr"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
