@@ -36,6 +36,7 @@ PARAM_KINDS: Final[Mapping[str, str]] = {
     "ms": "a time, an int from 0 on",
     "election": "the election that an administrator requests",
     "message": "a kind of message",
+    "file": "the name of a file in a log directory",
     "permille": "an int from 0 to 1000",
     "flag": "true or false",
     "partition": "a partition, as in orders-0",

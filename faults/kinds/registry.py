@@ -20,6 +20,7 @@ from faults.kinds.disk_replaced import DiskReplaced
 from faults.kinds.disk_stall import DiskStall
 from faults.kinds.duplicate import Duplicate
 from faults.kinds.feature_change import FeatureChange
+from faults.kinds.file_damage import FileHalfWritten, FileLost, FileOld
 from faults.kinds.groups import HostLoss, PowerDomainLoss, RackCut
 from faults.kinds.kill import Kill
 from faults.kinds.lossy import Lossy
@@ -92,6 +93,9 @@ KINDS: Final[dict[str, FaultKind]] = {
         DirectoryAdded(),
         DirectoryCordoned(),
         QuorumStateLost(),
+        FileLost(),
+        FileOld(),
+        FileHalfWritten(),
     )
 }
 """Name -> kind; those of plug-ins last."""

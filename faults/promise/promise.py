@@ -2,7 +2,8 @@
 
 P0, which every promise requires: no election takes a leader that may lack records rather than wait, no fsynced data is
 corrupted, fsynced metadata survives. A replaced disk does not count as corrupted: it is a lossy end for all that it
-held.
+held; and so is a lost ``partition.metadata``. Other lost files end the promise if a process then lacks something that
+Kafka does not promise to do without (`sim.environment.storage.Storage.misses_files`).
 
 Committed metadata must survive every end of controllers after which a majority of them still has it on disk. It may be
 lost if a controller loses its disk or its file quorum-state while fewer than a majority of the others have all of it;
@@ -24,8 +25,8 @@ empty: without ELR, the last member would stay in the ISR.
 records that were lost or whose replicas were damaged.
 
 Divergence: a mode that searches for the largest common epoch (KIP-279; from 2.8 on while fetching) promises that
-replicas never diverge, whatever was lost or elected; older modes promise it under P0. Modes whose brokers support
-idempotent producers promise that these have neither duplicates nor reordered batches.
+replicas never diverge, whatever was lost or elected, except leader epochs of a cache; older modes promise it under P0.
+Modes whose brokers support idempotent producers promise that these have neither duplicates nor reordered batches.
 
 No mode promises that acks=all succeeds only while the persisted ISR is large enough, because the leader decides by the
 ISR that it knows; under P0 each promises that it does not succeed if the leader knew (``ack-under-min-isr``).
@@ -72,6 +73,7 @@ class Premises(steps.Listener):
         synced_lost: whether fsynced batches became unreadable.
         elr_was_off: whether ELR was off at some time, although the release has it.
         lossy: whether an end lost records.
+        file_missed: whether a process lacked something of a damaged file that Kafka does not promise to do without.
         metadata_lost: whether committed metadata was lost after an end of a controller that excuses it.
         unclean: whether an end left no clean-shutdown marker with its broker epoch, or a broker was
             unregistered while it was down.
@@ -85,7 +87,7 @@ class Premises(steps.Listener):
         self.lossy = False
         self.unclean = False
         self.ended_us = -1
-        self.metadata_lost = False
+        self.metadata_lost = self.file_missed = False
         self._may_lose_metadata = False
         self._isr: tuple[int, ...] = ()
 
@@ -101,6 +103,8 @@ class Premises(steps.Listener):
             self.unclean_election = True
         elif step.kind is steps.SYNCED_LOST:
             self.synced_lost = True
+        elif step.kind is steps.FILE_MISSED:
+            self.file_missed = True
         elif step.kind is steps.ELR_OFF:
             self.elr_was_off = True
         elif step.kind is steps.UNREGISTERED:
@@ -145,7 +149,14 @@ class Promise:
     def __init__(self, history: History, promised: Promised, *, unclean_election: bool) -> None:
         premises = Premises()
         history.retell([premises])
-        self._p0 = not (unclean_election or premises.unclean_election or premises.synced_lost or premises.metadata_lost)
+        self._p0 = not (
+            unclean_election
+            or premises.unclean_election
+            or premises.synced_lost
+            or premises.metadata_lost
+            or premises.file_missed
+        )
+        self._never_diverges = promised.never_diverges and not premises.file_missed
         self._promised = promised
         self._history = history
         self._membership = Membership()
@@ -207,7 +218,7 @@ class Promise:
         records are judged on all committed records, whether or not the producer received the success.
         """
         promised = violation.promised or FINDINGS[violation.kind].promised
-        if promised == checker.NEVER_DIVERGES and self._promised.never_diverges:
+        if promised == checker.NEVER_DIVERGES and self._never_diverges:
             return True
         if not self._p0 or promised == checker.NOT_PROMISED:
             return False

@@ -20,6 +20,7 @@ from faults.stories import copies
 from faults.stories.reassignments import MOVES
 from scenarios.format import fields, json_parts
 from sim.config import DIRECTORIES_MAX, PRODUCERS_MAX, Value
+from sim.environment.file_damage import FILES
 from sim.environment.topology import Topology
 from sim.hosts.control_plane import CONTROLLERS, ELECTIONS, FIRST_CONTROLLER
 from sim.hosts.interceptions import MESSAGES
@@ -247,6 +248,7 @@ PARAMS: Final[dict[str, Any]] = {
     "ms": Ms,
     "election": Annotated[str, word("election", ELECTIONS)],
     "message": Annotated[str, word("message", MESSAGES)],
+    "file": Annotated[str, word("file", FILES)],
     "permille": Permille,
     "flag": bool,
     "partition": _Partition,

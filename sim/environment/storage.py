@@ -62,12 +62,14 @@ class PeriodicFile:
 
     Attributes:
         content: the file's content as of the last change or `catch_up`; None before the first write.
+        before: its content before the last write.
     """
 
-    __slots__ = ("_first_us", "_interval_us", "_writes", "content")
+    __slots__ = ("_first_us", "_interval_us", "_writes", "before", "content")
 
     def __init__(self, interval_us: int) -> None:
         self.content: int | None = None
+        self.before: int | None = None
         self._interval_us = interval_us
         self._first_us = -1
         self._writes = 0
@@ -89,8 +91,14 @@ class PeriodicFile:
             return
         writes = (now_us - self._first_us) // self._interval_us + 1  # Zero or less before the first write is due.
         if writes > self._writes:
+            self.before = self.content if writes == self._writes + 1 else value
             self._writes = writes
             self.content = value
+
+    def write(self, value: int | None) -> None:
+        """Write a value now."""
+        self.before = self.content
+        self.content = value
 
     def _due(self, now_us: int) -> int:
         """Number of writes due up to a time."""
@@ -120,6 +128,7 @@ class LogDirectory:
     """
 
     __slots__ = (
+        "_former_marks",
         "_settings",
         "_writeback_phase_us",
         "clean_broker_epoch",
@@ -144,6 +153,8 @@ class LogDirectory:
         self.stalled_us = -1
         self.clean_shutdown = True
         self.clean_broker_epoch = NO_BROKER_EPOCH
+        self._former_marks: list[int] = []
+        """The broker epochs in the last two markers, oldest first."""
         self.storages = {name: Storage(settings, writeback_phase_us) for name in names}
 
     def add(self, name: str) -> Storage:
@@ -179,6 +190,16 @@ class LogDirectory:
         """
         self.clean_shutdown = True
         self.clean_broker_epoch = broker_epoch
+        self._former_marks = [*self._former_marks[-1:], broker_epoch]
+
+    def restore_marker(self) -> None:
+        """Put the former version of the marker in its place: that before the present one, or the last one if there is
+        none at present. Nothing changes if there never was one.
+        """
+        former = self._former_marks[:-1] if self.clean_shutdown else self._former_marks[-1:]
+        if former:
+            self.clean_shutdown = True
+            self.clean_broker_epoch = former[-1]
 
     def close_unloaded(self, decide: Decisions, broker_epoch: int) -> None:
         """Apply the controlled shutdown of a process that has not loaded its logs.
@@ -231,6 +252,7 @@ class Storage:
         hw_file: ``replication-offset-checkpoint``.
         recovery_point_file: ``recovery-point-offset-checkpoint``.
         log_start_file: ``log-start-offset-checkpoint``.
+        start_before_damage: the log start when that file was lost or replaced by its former version; -1: it was not.
     """
 
     __slots__ = (
@@ -249,6 +271,7 @@ class Storage:
         "log_start_file",
         "recovery_point",
         "recovery_point_file",
+        "start_before_damage",
     )
 
     def __init__(self, settings: StorageSettings, writeback_phase_us: int = 0) -> None:
@@ -271,6 +294,7 @@ class Storage:
         self.hw_file = PeriodicFile(settings.hw_checkpoint_us)
         self.recovery_point_file = PeriodicFile(settings.recovery_point_us)
         self.log_start_file = PeriodicFile(settings.log_start_us)
+        self.start_before_damage = -1
 
     # While a process runs.
 
@@ -352,7 +376,7 @@ class Storage:
         leo = log.leo
         self._move_recovery_point(min(self.recovery_point, leo), now_us)
         if is_cut:
-            self.recovery_point_file.content = self.recovery_point
+            self.recovery_point_file.write(self.recovery_point)
         self.log_start_file.catch_up(self._log_start_entry, now_us)
         self._note_log_start()
         self._recount()
@@ -403,7 +427,7 @@ class Storage:
         self.log_start_file.catch_up(self._log_start_entry, now_us)
         self._note_log_start()
         if written:
-            self.log_start_file.content = self._log_start_entry
+            self.log_start_file.write(self._log_start_entry)
         if self.recovery_point < self.log.log_start:
             self._move_recovery_point(self.log.log_start, now_us)
             self._unflushed = self.log.leo - self.recovery_point
@@ -461,9 +485,9 @@ class Storage:
         self.recovery_point = self.log.leo
         self.log.producers.take_snapshot(self.log.leo)
         if hw is not None:
-            self.hw_file.content = hw
-        self.recovery_point_file.content = self.recovery_point
-        self.log_start_file.content = self._log_start_entry
+            self.hw_file.write(hw)
+        self.recovery_point_file.write(self.recovery_point)
+        self.log_start_file.write(self._log_start_entry)
 
     def power_lost(self, now_us: int) -> list[Batch]:
         """Remove the suffix of the log that neither fsync nor write-back had reached; returns the lost batches.
@@ -568,6 +592,8 @@ class Storage:
         if not reaches_start:
             self._restart_log(log)
             epochs.clear()
+        if clean and log.producers.are_snapshots_lost:
+            log.producers.begin_empty(log.leo, segments)
         log.producers.load(log.log_start, log.leo, segments, keeps_all=decide.keeps_all_snapshots.answer)
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
@@ -597,6 +623,19 @@ class Storage:
         self._log_start_entry = None
         self.log = log
         return log, epochs, self.hw_file.content or 0
+
+    def misses_files(self, log: Log, epochs: LeaderEpochFileCache) -> bool:
+        """Whether a new process, which has loaded this log and epoch cache, lacks something of a damaged file that
+        Kafka does not promise to do without: leader epochs, the log start, or the state of producers.
+
+        LeaderEpochFileCache relies on a checkpoint without missing entries (comment in
+        LeaderEpochFileCache.truncateFromEndAsyncFlush, 4.3); without the other two, deleted records reappear and
+        retries are appended again.
+        """
+        missing = bool(self.epoch_checkpoint.take_missing(epochs.entries, log.log_start, log.leo))
+        start, self.start_before_damage = self.start_before_damage, -1
+        began_empty, log.producers.began_empty = log.producers.began_empty, False
+        return missing or log.log_start < start or began_empty
 
     def _restart_log(self, log: Log) -> None:
         """Delete all data, because it ends below the log start.

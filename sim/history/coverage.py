@@ -33,6 +33,7 @@ _OF_ENDS: Final = {
     steps.DISK_REPLACED: probes.DISK_LOST,
     steps.DIRECTORY_FAILED: probes.DIRECTORY_LOST,
     steps.DIRECTORY_REPLACED: probes.DIRECTORY_LOST,
+    steps.FILE_DAMAGED: probes.STRAY_LOG,
 }
 
 Wake = tuple[bytearray, int]

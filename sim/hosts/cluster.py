@@ -22,6 +22,7 @@ from sim.hosts.broker_node import PHASE_BITS
 from sim.hosts.client import ClientSetup
 from sim.hosts.control_plane import CONTROL, FIRST_CONTROLLER, ControlPlaneSetup, PartitionSetup
 from sim.hosts.control_planes import control_plane, new_broker
+from sim.hosts.damaged_files import DamagedFiles
 from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Loss, Machines
 from sim.hosts.raft_quorum import RaftQuorum
@@ -81,7 +82,7 @@ class Cluster:
         consumer: likewise.
     """
 
-    __deletable__ = ("_supervisor", "machines")
+    __deletable__ = ("_supervisor", "damaged_files", "machines")
 
     def __init__(
         self,
@@ -144,6 +145,7 @@ class Cluster:
         self.is_healed = False
         self._pauses: list[tuple[int, object]] = []
         self._supervisor = Supervisor(kernel, self.settings, self._incarnations, self.start)
+        self.damaged_files = DamagedFiles(self.machines, self.running, self._decisions_of, self.shut_down, self.start)
         in_order = self.topology.placed(self.settings, len(self.settings))
         note_settings(self.recorder, config)
         setups = []
@@ -205,6 +207,10 @@ class Cluster:
         tables.append(table_of(rules))
         return tables[-1]
 
+    def _decisions_of(self, broker: int) -> Decisions:
+        """The rules of a broker's next process."""
+        return self._decisions(self._upgraded.get(broker, self.rules[broker]))
+
     def boot(self) -> None:
         """Start everything, brokers one after the other."""
         self.network.join(self.control)
@@ -242,7 +248,7 @@ class Cluster:
         tables = self.recorder.coverage.decisions
         give_back(tables)
         tables.clear()
-        del self._supervisor, self.machines
+        del self._supervisor, self.machines, self.damaged_files
         self.recorder.dispose()
         self.network.dispose()
         self.kernel.dispose()
@@ -412,6 +418,7 @@ class Cluster:
             process.end()
         unclean = not self.machines.marked_clean(process)
         self.machines.record_end(broker, kind, lost, unclean=unclean, offline=offline)
+        self.damaged_files.process_ended(broker)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from sim.environment.file_damage import EPOCHS, PARTITION_METADATA, SNAPSHOTS, FileDamage, damage_file, repair_file
 from sim.environment.log_directories import LogDirectories
 from sim.environment.storage import LogDirectory, Storage
 from sim.history import steps
@@ -18,6 +19,7 @@ from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams, integer
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 
 SILENT: Final = (steps.POWER_LOSS, steps.DISK_REPLACED)
 """Ends after which no TCP reset is sent."""
@@ -362,6 +364,43 @@ class Machines:
             recorder = self._recorder.of(name)
             if not recorder.closed:
                 recorder.record(steps.End(process.node, steps.DIRECTORY_OFFLINE, [], unclean=True))
+
+    # Damaged files.
+
+    def damage_file(self, broker: int, damage: FileDamage, decide: Decisions) -> bool:
+        """Damage a file of a broker that is down, whose next process has these rules. False if the broker has no such
+        file, or its next process reads the same.
+        """
+        directory = self.directories[broker].directory_of(damage.name)
+        if directory is None or directory.failed:
+            return False
+        outcome = damage_file(directory, damage, decide)
+        if not outcome.effective:
+            return False
+        if outcome.fails:
+            directory.failed = True
+            self._failed_by.append((damage.by, broker, directory))
+        of_replica = damage.file in (EPOCHS, PARTITION_METADATA, SNAPSHOTS)
+        if outcome.lost:
+            self._note_nothing_flushed(broker, [damage.name])
+            self._lost.setdefault((broker, damage.name), []).extend(outcome.lost)
+        for name in [damage.name] if of_replica else list(directory.storages):
+            recorder = self._recorder.of(name)
+            if not recorder.closed:
+                unclean = bool(outcome.lost) or not directory.clean_shutdown
+                lost = outcome.lost if name == damage.name else []
+                recorder.record(steps.FileDamaged(broker, damage.file, damage.damage, lost, unclean=unclean))
+        return True
+
+    def repair_file(self, broker: int, damage: FileDamage, decide: Decisions) -> bool:
+        """Repair the log directory that failed over a half-written file; False if that did not happen."""
+        entry = next((one for one in self._failed_by if one[:2] == (damage.by, broker)), None)
+        if entry is None:
+            return False
+        repaired = self.repair_directory(broker, replaced=False, by=damage.by)
+        if repaired:
+            repair_file(entry[2], damage, decide)
+        return repaired
 
     # Stalls.
 

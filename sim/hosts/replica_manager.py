@@ -101,6 +101,8 @@ class ReplicaManager(HostedReplicas):
                     return str(error)
                 if broker.incarnation > 1:
                     self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
+                    if storage.misses_files(log, epochs):
+                        broker.recorder.of(name).record(steps.Fact(steps.FILE_MISSED, broker.node))
                 replicas[name] = self._hosted(name, storage, log, epochs, hw)
         self._loaded_us = now_us
         for replica in replicas.values():

@@ -55,6 +55,7 @@ LOG_SKIPPED: Final = _storage(
     "log-skipped", "a broker does not use a log because the metadata has a log directory that does not work"
 )
 DIRECTORY_STALLS: Final = _storage("directory-stalls", "one of several log directories does not answer for a while")
+STRAY_LOG: Final = _storage("stray-log", "a log that has records is taken for a stray one, without partition.metadata")
 
 
 def _client(name: str, meaning: str) -> int:

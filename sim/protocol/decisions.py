@@ -128,6 +128,7 @@ class Decisions:
         self.checks_first_offset = self._on(rules.append_check == "first-offset")
         self.error_kills_thread = self._on(rules.append_error == "thread-dies")
         self.recovery_fails_on_overlaps = self._on(rules.overlap_recovery == "fails")
+        self.fails_on_unreadable_checkpoint = self._on(rules.unreadable_checkpoint == "fails-directory")
         self.carries_epochs = self._on(rules.moved_log_epochs == "carried-over")
         self.keeps_log = self._on(rules.lagging_future_log == "keeps-log")
         self.avoids_cordoned = self._on(rules.cordoned_directory == "avoided")

@@ -131,6 +131,7 @@ _HW: Final = Rules(
     append_check="last-offset",
     append_error="thread-dies",
     overlap_recovery="fails",
+    unreadable_checkpoint="ignored",
     moved_log_epochs="of-records",
     lagging_future_log="replaces-log",
     skipped_log="waits-for-epoch",
@@ -211,6 +212,7 @@ _KIP101: Final = _HW.override(
     {
         "follower_truncation": "leader-epoch",
         "append_check": "first-offset",
+        "unreadable_checkpoint": "fails-directory",
         "producer_dedup": "yes",
         "shutting_down_leader": "offline",
         "last_isr_member": "stays",

@@ -233,6 +233,16 @@ class Rules:
             TAKES_OVERLAPS,
         ),
     ]
+    unreadable_checkpoint: Annotated[
+        Literal["ignored", "fails-directory"],
+        RuleSpec(
+            "What a broker does at its start with a checkpoint file that is half written: it ignores a "
+            "recovery-point-offset-checkpoint; or its log directory fails, over any of the checkpoint files and over "
+            "partition.metadata, until an operator has removed or restored the file.",
+            "OffsetCheckpoint.read, LogManager.loadLogs 0.10; KIP-112 (1.0), CheckpointFile.read, "
+            "LogDirFailureChannel.maybeAddOfflineLogDir",
+        ),
+    ]
     moved_log_epochs: Annotated[
         Literal["of-records", "carried-over"],
         RuleSpec(

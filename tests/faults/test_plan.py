@@ -49,7 +49,7 @@ LASTS = {
     **dict.fromkeys(
         ("directory-failure", "directory-replaced", "directory-removed", "directory-added"), DRAW.restart_us
     ),
-    "quorum-state-lost": DRAW.restart_us,
+    **dict.fromkeys(("quorum-state-lost", "file-lost", "file-old", "file-half-written"), DRAW.restart_us),
     "rack-cut": DRAW.cut_us,
     "topic-deletion": DRAW.cut_us,
     **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),
@@ -67,6 +67,7 @@ VALUES = {
     "min-isr-change": (1, 3),
     "next-batches": (1, 3),
     "admin-election": (0, 3),
+    **dict.fromkeys(("file-lost", "file-old", "file-half-written"), (0, 6)),
     "message-loss": (1, 17),
     "message-hold": (1, 17),
     "message-copy": (1, 12),

@@ -41,6 +41,7 @@ SAMPLES: Final[Mapping[str, Any]] = {
     "directory": 1,
     "election": "unclean",
     "message": "AlterPartitionRequest",
+    "file": "leader-epoch-checkpoint",
     "partition": "",
     "topic": "audit",
     "deletable-topic": "orders",

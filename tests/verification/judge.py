@@ -42,7 +42,7 @@ _AFTER_HEALING: Final = 1 << 40
 """Records from this id on test a healed cluster, and may be sent before others with lower ids."""
 _ENDS: Final = (
     *("kill", "power-loss", "shutdown", "halt", "exit", "corrupt-tail", "disk-replaced"),
-    *("directory-failed", "directory-offline", "directory-replaced"),
+    *("directory-failed", "directory-offline", "directory-replaced", "file-damaged"),
 )
 
 

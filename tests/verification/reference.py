@@ -32,7 +32,7 @@ UNTOLD: Final = frozenset({"metadata-loss", "stale-setting"})
 """Kinds of violation that no trace shows."""
 _ENDS: Final = (
     *("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail"),
-    *("directory-failed", "directory-replaced", "directory-offline"),
+    *("directory-failed", "directory-replaced", "directory-offline", "file-damaged"),
 )
 
 Record = tuple[int, int]

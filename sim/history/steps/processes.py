@@ -204,12 +204,21 @@ DIRECTORY_OFFLINE: Final[StepKind] = _end(
     CHANGE,
 )  # fmt: skip
 
+FILE_DAMAGED: Final[StepKind] = _end(
+    "file-damaged", 61,
+    "a file of a broker that is down was damaged: file, damage (lost, old or half-written)",
+    "The file {file} of {who} is {damage}; {lost} had been in the log, which the broker takes for a stray one, and "
+    "{is_gone}.",
+    TURN,
+    "The file {file} of {who} is {damage}.",
+)  # fmt: skip
+
 ENDS: Final[tuple[StepKind, ...]] = (
     KILL, POWER_LOSS, SHUTDOWN, HALT, EXIT, DISK_REPLACED, CORRUPT_TAIL,
-    DIRECTORY_FAILED, DIRECTORY_REPLACED, DIRECTORY_OFFLINE,
+    DIRECTORY_FAILED, DIRECTORY_REPLACED, DIRECTORY_OFFLINE, FILE_DAMAGED,
 )  # fmt: skip
 """Ends of an incarnation or of one replica, or losses of a machine whose process is down."""
-OF_REPLICAS: Final[tuple[StepKind, ...]] = (DIRECTORY_FAILED, DIRECTORY_REPLACED, DIRECTORY_OFFLINE)
+OF_REPLICAS: Final[tuple[StepKind, ...]] = (DIRECTORY_FAILED, DIRECTORY_REPLACED, DIRECTORY_OFFLINE, FILE_DAMAGED)
 """Those that end a replica, and not the process."""
 LOSSES: Final[tuple[StepKind, ...]] = tuple([kind for kind in ENDS if kind.unharmed])
 """Ends that can lose batches."""
@@ -240,6 +249,25 @@ class End(Step):
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:
             listener.on_end(self)
+
+
+class FileDamaged(End):
+    """A file of a broker that is down was damaged.
+
+    Attributes:
+        file: the file's name.
+        damage: ``lost``, ``old`` or ``half-written``.
+    """
+
+    __slots__ = ("damage", "file")
+
+    def __init__(self, broker: int, file: str, damage: str, lost: list[Batch], *, unclean: bool) -> None:
+        super().__init__(broker, FILE_DAMAGED, lost, unclean=unclean, was_down=True)
+        self.file = file
+        self.damage = damage
+
+    def fields(self) -> Shown:
+        return {**super().fields(), "file": self.file, "damage": self.damage}
 
 
 FLUSHED: Final[StepKind] = StepKind(
@@ -277,6 +305,12 @@ class Flushed(Step):
 SYNCED_LOST: Final[StepKind] = StepKind(
     "synced-lost", FACT, Lane.NONE,
     "batches became unreadable although they had been fsynced",
+    kept=True, method="fact",
+)  # fmt: skip
+
+FILE_MISSED: Final[StepKind] = StepKind(
+    "file-missed", FACT, Lane.NONE,
+    "a process lacks something of a damaged file that Kafka does not promise to do without",
     kept=True, method="fact",
 )  # fmt: skip
 

@@ -22,16 +22,40 @@ class LeaderEpochCheckpointFile:
 
     Attributes:
         entries: (epoch, start offset), ascending.
+        before: the entries before the last write.
+        damaged: the entries that the file had when it was lost or replaced by its former version; None: it was not.
     """
 
-    __slots__ = ("entries",)
+    __slots__ = ("before", "damaged", "entries")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.before: list[Entry] = []
+        self.damaged: list[Entry] | None = None
 
     def write(self, entries: list[Entry]) -> None:
         """Replace the content. Kafka: LeaderEpochCheckpointFile#write (1.1-4.4)."""
+        self.before = self.entries
         self.entries = entries
+
+    def damage(self, entries: list[Entry]) -> None:
+        """Give the file another content while no process runs."""
+        if self.damaged is None:
+            self.damaged = self.entries
+        self.entries = entries
+
+    def take_missing(self, known: list[Entry], log_start: int, leo: int) -> list[Entry]:
+        """The entries that damage has cost the cache of a new process, which knows the entries `known`: those in
+        [log start, LEO] of which it has none of that epoch, or a later one. An entry below the log start stands at the
+        log start in the cache.
+        """
+        damaged, self.damaged = self.damaged, None
+        if damaged is None:
+            return []
+        last = bisect_right([start for _, start in damaged], log_start) - 1
+        held = [(epoch, max(start, log_start)) for epoch, start in damaged[max(last, 0) :] if start < leo]
+        starts = dict(known)
+        return [(epoch, start) for epoch, start in held if starts.get(epoch, start + 1) > start]
 
 
 class LeaderEpochFileCache:

@@ -44,11 +44,15 @@ class ProducerStateManager:
         highest_start: the highest log start so far, whatever snapshot is loaded.
         doubt: with another value of rule ``producer_snapshots``, snapshots up to here might differ.
         snapshots_reloads: a truncation also takes a snapshot: rule ``producer_snapshots`` is not ``rolled``.
+        are_snapshots_lost: whether all snapshot files were lost since a process last loaded them.
+        began_empty: whether the process began without producers for that reason.
     """
 
     __slots__ = (
         "_last_snapshot",
         "_log_starts",
+        "are_snapshots_lost",
+        "began_empty",
         "doubt",
         "highest_start",
         "known_from",
@@ -67,6 +71,28 @@ class ProducerStateManager:
         self._last_snapshot = log_start
         self.doubt = 0
         self.snapshots_reloads = True
+        self.are_snapshots_lost = self.began_empty = False
+
+    def lose_snapshots(self, *, all_of_them: bool) -> bool:
+        """Lose the last snapshot file, or all of them; False without any."""
+        if not self.snapshots:
+            return False
+        del self.snapshots[0 if all_of_them else -1 :]
+        self._last_snapshot = self.snapshots[-1] if self.snapshots else self.log_start
+        self.are_snapshots_lost = not self.snapshots
+        return True
+
+    def begin_empty(self, leo: int, segments: list[int]) -> None:
+        """Begin without any producer after a clean shutdown, because there is no snapshot: empty ones are taken of the
+        last two segments and of the LEO, so that no log is read in vain after an upgrade.
+
+        Kafka: UnifiedLog#rebuildProducerState (3.9-4.4), Log#rebuildProducerState (2.0-2.6), Log#loadProducerState
+        (1.1).
+        """
+        self.began_empty = True
+        self.known_from = leo
+        for offset in (*segments[-2:], leo):
+            self.take_snapshot(offset)
 
     def take_snapshot(self, offset: int) -> None:
         """Write a snapshot unless a later one exists. Kafka: ProducerStateManager#takeSnapshot (1.1-4.4)."""
@@ -96,6 +122,7 @@ class ProducerStateManager:
         self.snapshots = snapshots[bisect_right(snapshots, log_start) : bisect_right(snapshots, end)]
         if self.snapshots:
             self.loaded_at = self._last_snapshot = self.snapshots[-1]
+            self.known_from = min(self.known_from, self.loaded_at)
         else:
             self.loaded_at = self.known_from = self._last_snapshot = log_start
         self.loaded_start = self.log_start = max(log_start, self._log_starts.get(self.loaded_at, log_start))
@@ -136,6 +163,7 @@ class ProducerStateManager:
             keeps_all: rule ``producer_snapshots`` is not ``of-segments``; otherwise only the last of the snapshots at
                 which no segment begins is kept.
         """
+        self.are_snapshots_lost = False
         begins, last = frozenset(segments), self.snapshots[-1] if self.snapshots else 0
         kept = [offset for offset in self.snapshots if offset in begins or (offset > segments[-1] and offset == last)]
         if kept != self.snapshots:

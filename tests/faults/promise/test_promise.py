@@ -173,7 +173,7 @@ def test_an_unclean_election_ends_every_promise() -> None:
         assert not promise.covers(Violation(kind, 1, "", frozenset({10})))
 
 
-@pytest.mark.parametrize("fact", [steps.SYNCED_LOST, steps.UNCLEAN_ELECTION])
+@pytest.mark.parametrize("fact", [steps.SYNCED_LOST, steps.UNCLEAN_ELECTION, steps.FILE_MISSED])
 def test_synced_corruption_and_unclean_elections_end_every_promise(fact: steps.StepKind) -> None:
     story = Story().end(1, 20, lossy=True)
     assert story.inside
