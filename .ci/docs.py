@@ -55,6 +55,7 @@ SITE: Final = ROOT / "build" / "site"
 REVIEWS: Final = ROOT / "build" / "reviews"
 FOLDERS: Final = ("sim", "faults", "scenarios", "reports", "highwater", "notebooks", "tests")
 CONFIG: Final = Path(__file__).parent / "zensical.toml"
+STYLE: Final = Path(__file__).parent / "site.css"
 PROPOSALS: Final = {
     "kafka-19975": ("elr", "reassignments"),
     "kafka-15665": ("elr-4.3", "reassignments"),
@@ -368,6 +369,7 @@ def main() -> None:
     for file in {file for name, text in made.items() for file in files(name, text)} - made.keys():
         (source / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, source / file)
+    shutil.copyfile(STYLE, source / STYLE.name)
     config = CONFIG.read_text(encoding="utf-8")
     if has_playground:
         config = config.replace("nav = [\n", f'nav = [\n  {{ "Playground" = "{links.ADDRESS}" }},\n', 1)

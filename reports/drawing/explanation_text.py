@@ -56,7 +56,8 @@ def tried(takes: Necessity, hidden: int = 0) -> Iterator[str]:
         times = ", ".join(moment(sent.arrives_us) for sent in alternative.messages[:SHOWN_TIMES])
         rest = ", ..." if len(alternative.messages) > SHOWN_TIMES else ""
         way = more.partition(",")[0]
-        yield f"At least one of these {len(alternative.messages)} {what}, {way}, must arrive: {times}{rest}"
+        count = counted(len(alternative.messages), "message")
+        yield f"At least one of these {count} must arrive ({what}, {way}): {times}{rest}"
     if takes.asked < takes.of:
         yield f"{takes.asked} of {takes.of} messages were dropped one at a time, from the point of no return outwards"
     if takes.tries:

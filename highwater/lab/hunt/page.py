@@ -68,7 +68,7 @@ def answer(hunt: Hunt) -> list[str]:
         told.append(f"Control arms show {counted(len(ours), 'cause')} that may be a defect of Highwater.")
     likely = _discovery(hunt)
     if likely is not None and _is_short(hunt, likely):
-        told.append(f"Probability of something new in the next CPU hour: too short to tell ({_cpu(hunt)}).")
+        told.append(f"How likely something new is in the next CPU hour cannot be said after {_cpu(hunt)}.")
     elif likely is not None:
         told.append(
             f"Probability of something new in the next CPU hour: {percent(likely.probability)} "

@@ -214,12 +214,15 @@ def _runs(tally: SweepTally, rows: Sequence[FailingRun], caption: str) -> Table:
                 Link("ticket", f"{place}/ticket") if tickets.intersection(run.kind.shown) else None,
                 *([variant.name] if several else []),
                 *([words(tally.point(variant))] if tally.sweep.grid else []),
-                ", ".join(run.kind.broken) or None,
-                ", ".join(outside) or None,
+                "; ".join(
+                    f"{side} the promise: {', '.join(kinds)}"
+                    for side, kinds in (("inside", run.kind.broken), ("outside", outside))
+                    if kinds
+                ),
             )
         )
     settings = [*(["scenario"] if several else []), *(["settings"] if tally.sweep.grid else [])]
-    headers = ["seed", "mode", "film", "why", "ticket", *settings, "inside the promise", "outside"]
+    headers = ["seed", "mode", "film", "why", "ticket", *settings, "violations"]
     return Table(headers, cells, ["seed"], caption)
 
 

@@ -28,11 +28,12 @@ def command(ui: Ui, asked: ReviewRequest) -> int:
     part. Exit code 1: it breaks its promise where the base does not, or more often; 3: inconclusive.
     """
     found = asked.review("--output", ui.note)
-    for line in page.answer(found):
+    verdict, *more = page.answer(found)
+    for line in more:
         ui.line(line)
     folder = Path(asked.output)
     ui.line(f"written to {folder / page.MARKDOWN} and {folder / page.HTML}")
     code = exit_codes.INCONCLUSIVE if found.verdict in (UNPROVEN, UNTESTED) else exit_codes.EXPECTED
     code = exit_codes.UNEXPECTED if found.is_worse else code
-    ui.verdict(found.verdict, code)
+    ui.verdict(verdict, code)
     return code

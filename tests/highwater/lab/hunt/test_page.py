@@ -63,7 +63,7 @@ def test_what_was_asked_for_is_told_in_sentences(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cpu_s", [12.0, 59.0])
 def test_a_short_hunt_tells_no_probability(cpu_s: float, tmp_path: Path) -> None:
     text = written(tmp_path, cpu_s)
-    assert f"in the next CPU hour: too short to tell ({cpu_s:.0f} CPU s of hunting)." in text
+    assert f"in the next CPU hour cannot be said after {cpu_s:.0f} CPU s of hunting." in text
     assert f"Too short to tell: {cpu_s:.0f} CPU s of hunting." in text
     assert "interval of Esty" not in text
 
