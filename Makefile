@@ -41,7 +41,7 @@ venv: .venv/installed
 demo: venv
 	@echo "1. Every scripted scenario (20 s), and the first loss of KIP-101"
 	@$(BIN)/highwater run --all-scenarios
-	@$(BIN)/highwater explain kip101-scenario-1 --mode hw --brief --most 4
+	@$(BIN)/highwater explain kip101-scenario-1 --mode hw --brief --most 6
 	@echo "2. How many losses does ELR prevent? 2,000 seeds of elr-chaos in Kafka 3.9 (kraft) and 4.3 with ELR (elr-4.3), on Spark (1 to 4 minutes)"
 	@$(BIN)/highwater sweep elr-chaos --modes kraft,elr-4.3 --seeds 0..2000 --output $(DEMO) --brief
 	@$(BIN)/highwater report $(DEMO) -o $(DEMO)/report.html --triage 6 --local 2 -q >/dev/null

@@ -218,7 +218,7 @@ def explain(asked: ExplainRequest) -> Explanation:
     begin = time.monotonic()
     small = _shrunk(asked, asked.budget_s / 2)
     trials = Trials(lambda: time.monotonic() - begin > asked.budget_s)
-    found = explanation.explain(small.run.case, small.found.symptom, trials)
+    found = explanation.explain(small.found, small.run.case, trials)
     return Explanation(small, tuple(found.story), tuple(found.remedies), found.curve, found.necessary)
 
 

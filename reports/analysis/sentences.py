@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from reports.analysis.compare import ANY, MODE, Comparison, Group, Pair, Rate, release_order
+from reports.analysis.compare import ANY, MODE, AvailabilityDifference, Comparison, Group, Pair, Rate, release_order
 from reports.formatting import LEAST, number, percent, share
 from scenarios.format.fields import VIOLATIONS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
 from sim.plurals import counted
 
+NO_PROGRESS: Final = "no-progress"
 DOES: Final[Mapping[str, str]] = {
     ANY: "violates something",
     "committed-loss": "loses records acknowledged with acks=all",
@@ -32,7 +33,7 @@ DOES: Final[Mapping[str, str]] = {
     "controller-crashes": "has controllers resign one after another by an exception",
     "stale-setting": "uses another value of a setting than the one that was set",
     "stuck-replica": "leaves a replica that never catches up",
-    "no-progress": "takes no writes after healing",
+    NO_PROGRESS: "makes no progress after all faults have ended",
 }
 """Kind of violation -> what the mode does, as a verb phrase; for early warnings, their names."""
 LOSSES: Final = ("committed-loss", "exposed-loss")
@@ -113,6 +114,7 @@ def first(comparison: Comparison, kind: str | None = None) -> str:
             _often(comparison, chosen),
             *_inside(comparison, chosen),
             *(_of_plugin(comparison, other) for other in others),
+            *(_no_progress(comparison) if chosen != NO_PROGRESS else ()),
             *_stalled(comparison),
             *_costs(comparison),
         ]
@@ -206,14 +208,24 @@ def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
         )
 
 
+def _no_progress(comparison: Comparison) -> Iterator[str]:
+    runs = [sum(rate.k for rate in group.rates if rate.kind == NO_PROGRESS) for group in in_order(comparison)]
+    yield from _ending(comparison, runs, "make{s} no progress after all faults have ended (no-progress)")
+
+
 def _stalled(comparison: Comparison) -> Iterator[str]:
-    groups = in_order(comparison)
-    some = [f"{counted(group.stalled, 'run')} of {_named(comparison, group)}" for group in groups if group.stalled]
+    runs = [group.stalled for group in in_order(comparison)]
+    yield from _ending(comparison, runs, "end{s} without a leader until an operator acts (stalled)")
+
+
+def _ending(comparison: Comparison, runs: Sequence[int], ends: str) -> Iterator[str]:
+    """How many runs of each group end in a state which Kafka does not leave by itself."""
+    names = [_named(comparison, group) for group in in_order(comparison)]
+    some = [f"{counted(count, 'run')} of {name}" for name, count in zip(names, runs, strict=True) if count]
     if some:
-        none = [_named(comparison, group) for group in groups if not group.stalled]
-        ends = "ends" if [group.stalled for group in groups if group.stalled] == [1] else "end"
+        none = [name for name, count in zip(names, runs, strict=True) if not count]
         rest = f"; with {joined(none, 'and')} none" if none else ""
-        yield f"{joined(some, 'and')} {ends} without a leader until an operator acts{rest}."
+        yield f"{joined(some, 'and')} {ends.format(s='s' if sum(runs) == 1 else '')}{rest}."
 
 
 def _costs(comparison: Comparison) -> Iterator[str]:
@@ -252,6 +264,14 @@ def measured(measure: str, values: Iterable[float], sign: str = "") -> tuple[str
     """What a measure of availability says, with its unit, and values in this unit."""
     what, scale, unit = MEASURES.get(measure, (measure, 1, ""))
     return f"{what}, {unit}".removesuffix(", "), [number(value / scale, sign) for value in values]
+
+
+def difference_cells(found: AvailabilityDifference) -> tuple[str, str, str, str]:
+    """A measure with its unit, its means in groups a and b, and the mean of b - a with its 95 % interval."""
+    measure, (mean_a, mean_b) = measured(found.measure, [found.mean_a, found.mean_b])
+    values = [found.mean, *([] if found.low is None or found.high is None else [found.high, found.low])]
+    mean, *ends = measured(found.measure, [0.0 - value for value in values], "+")[1]  # 0.0 - 0.0 is not -0.0.
+    return measure, mean_a, mean_b, f"{mean} ({' to '.join(ends)})" if ends else mean
 
 
 RATE: Final = ("k/n", "rate", "95 % interval", "inside", "outside")

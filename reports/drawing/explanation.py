@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from reports.drawing.observed_run import ObservedRun, observe
 from reports.evidence import narrative
 from reports.evidence.narrative import Sentence
 from reports.evidence.outcome import since_us
+from reports.evidence.story import worst_kind
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Symptom, Trials
 from scenarios.shrinking.necessity import Necessity, find_necessity
 from scenarios.shrinking.no_return import Curve, curve
 from scenarios.shrinking.prevention import Remedy, remedies
+from scenarios.shrinking.shrink import ShrunkCase
 from scenarios.single.result import RunResult
 
 
@@ -34,21 +36,27 @@ class RunExplanation:
     necessary: Necessity
 
 
-def told(observed: ObservedRun, kind: str, most: int | None = narrative.SENTENCES) -> list[Sentence]:
-    """Narrative of a traced run about one kind of violation, by default the first; see `reports.evidence.narrative`."""
-    kind = kind or next((violation["kind"] for violation in observed.result.violations), "")
+def told(
+    observed: ObservedRun, kind: str, most: int | None = narrative.SENTENCES, concerned: Collection[int] = ()
+) -> list[Sentence]:
+    """Narrative of a traced run about one kind of violation, by default the worst; see `reports.evidence.narrative`.
+
+    The story of a run without a violation is about the records `concerned`.
+    """
+    kind = kind or worst_kind(observed.result.violations)
     flushed = [None if observation.log is None else observation.log.flushed for observation in observed.observations]
-    return narrative.story(observed.result, kind, observed.about(kind), flushed, most)
+    return narrative.story(observed.result, kind, observed.about(kind) or concerned, flushed, most)
 
 
-def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = narrative.SENTENCES) -> RunExplanation:
-    """Explain a failed run, preferably a shrunk one, in at most so many sentences.
+def explain(found: ShrunkCase, case: Case, trials: Trials, most: int | None = narrative.SENTENCES) -> RunExplanation:
+    """Explain a shrunk run, as its plan file records it (`case`), in at most so many sentences.
 
     `trials` hold the time limit, to which remedies and story are not subject.
     """
+    symptom = found.symptom
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
     story = told(observed, symptom.kind, most)
-    tried = remedies(case, symptom, Trials())
+    tried = remedies(case, symptom, Trials(), found.first_config)
     shares = course(case, symptom, trials, observed.result, story)
     seen_us = _seen_us(observed.result, symptom)
     turn_us = seen_us if shares.step is None else shares.step[1].after_us

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from reports.evidence.sentences import records, sentence
+from reports.evidence.story import worst_kind
 from reports.formatting import moment
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from scenarios.single.result import RunResult
@@ -560,12 +561,12 @@ def story(
 
     Args:
         result: the run.
-        kind: kind of violation that the story is about; by default the first.
+        kind: kind of violation that the story is about; by default the worst, which the outcome names.
         concerned: ids of records that violations are about.
         flushed: for each step, the offset below which its broker's log is on disk after it, if known.
         most: maximum number of sentences, beyond which the least important are omitted, latest first; None: all.
     """
-    kind = kind or next((entry["kind"] for entry in result.violations), "")
+    kind = kind or worst_kind(result.violations)
     about = sorted(concerned)[: (NAMED if kind == "divergence" else 1)]
     rules = MODES[result.row["mode"]].override(result.rules).rules.as_dict() if result.row["mode"] in MODES else {}
     replicas = range(1, int(result.settings["default.replication.factor"]) + 1)

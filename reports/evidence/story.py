@@ -46,7 +46,7 @@ HAPPENED: Final[Mapping[str, str]] = {
     "stale-setting": "another value of a setting IN FORCE than the one that was set",
     "controller-crashes": "controllers CRASHED one after another",
     "stuck-replica": "a replica NEVER caught up",
-    "no-progress": "NO writes after healing",
+    "no-progress": "NO progress after healing",
 }
 """Kind of violation -> what happened, the worst first."""
 _WITHOUT_OFFSET: Final = {step for step, meaning in STEPS.items() if "offset" not in meaning}
@@ -93,6 +93,12 @@ def what_happened(row: Mapping[str, Any]) -> str:
     after = "" if row["verdict"] == "violation" else f"; {VERDICTS[row['verdict']]}"
     worst = next((text for kind, text in HAPPENED.items() if kind in kinds), "violation")
     return f"{worst} ({', '.join(kinds)}){after}"
+
+
+def worst_kind(violations: Iterable[Mapping[str, Any]]) -> str:
+    """The kind that the outcome names, which a story is about; empty without violations."""
+    kinds = [violation["kind"] for violation in violations]
+    return next((kind for kind in (*HAPPENED, *kinds) if kind in kinds), "")
 
 
 def _kafka(row: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from reports.drawing.picture import node_of
 from reports.evidence.messages import CLIENTS
 from reports.evidence.narrative import FIRST_LINE
 from reports.evidence.sentences import sentence
-from reports.evidence.story import heading
+from reports.evidence.story import heading, worst_kind
 from reports.film.states import Sampler
 from scenarios.format import catalogue
 from scenarios.shrinking.criterion import Trials, symptom
@@ -25,7 +25,7 @@ from sim.hosts.control_plane import CONTROL
 from sim.protocol.rules import parse_overrides
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from reports.drawing.observed_run import DrawnMessage, ObservedRun
     from reports.evidence.narrative import Sentence
@@ -81,7 +81,7 @@ def compared(case: Case, against: str | None) -> list[Case]:
 def of_cases(chosen: Sequence[Case], kind: str | None, most: int | None, budget_s: float) -> list[Film]:
     """Film runs; the first film includes its point of no return, with a time limit in seconds, if the run fails.
 
-    The stories are about a kind of violation, by default the first, and have at most `most` sentences.
+    The stories are about a kind of violation, by default the worst, and have at most `most` sentences.
 
     Raises:
         InputError: the first run does not violate that kind.
@@ -92,21 +92,26 @@ def of_cases(chosen: Sequence[Case], kind: str | None, most: int | None, budget_
     if case.scenario.blows:  # Another mode may not raise the warning, but can run the same plan.
         scenario = recording.of_run(case.scenario, first.observed.result).scenario
         others = [replace(other, scenario=scenario) for other in others]
-    films = [first, *(film(other, kind or "", most) for other in others)]
-    row = first.observed.result.row
+    observed = first.observed
+    concerned = observed.about(kind or worst_kind(observed.result.violations))
+    films = [first, *(film(other, kind or "", most, concerned) for other in others)]
+    row = observed.result.row
     if kind is not None:
         symptom(row, kind)
     if not row["violations"] or not case.scenario.drawn:
         return films
     begin = time.monotonic()
     trials = Trials(lambda: time.monotonic() - begin > budget_s)
-    recorded = replace(case, scenario=recording.of_run(case.scenario, first.observed.result).scenario)
-    shares = course(recorded, symptom(row, kind), trials, first.observed.result, first.story)
+    recorded = replace(case, scenario=recording.of_run(case.scenario, observed.result).scenario)
+    shares = course(recorded, symptom(row, kind), trials, observed.result, first.story)
     return [replace(first, curve=shares), *films[1:]]
 
 
-def film(case: Case, kind: str = "", most: int | None = None) -> Film:
-    """Run a case and film it; `kind` and `most` as in `of_cases`."""
+def film(case: Case, kind: str = "", most: int | None = None, concerned: Collection[int] = ()) -> Film:
+    """Run a case and film it; `kind` and `most` as in `of_cases`.
+
+    The story of a run without a violation follows the records `concerned`, which the run that it is compared with lost.
+    """
     changes: dict[str, list[StateChange]] = {}
     opens = steps.REGISTERED if case.mode.rules.control_plane == "zookeeper" else steps.UNFENCED
 
@@ -115,7 +120,7 @@ def film(case: Case, kind: str = "", most: int | None = None) -> Film:
         return lambda step: changes[name].append(sampler.take(step))
 
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True, sample=sample)
-    return Film(observed, changes[observed.partition], told(observed, kind, most))
+    return Film(observed, changes[observed.partition], told(observed, kind, most, concerned))
 
 
 def as_json(shown: Film) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def _heads(films: Sequence[Film], difference: tuple[int, int] | None) -> Iterato
     for film in films:
         partition = film.observed.result.shown
         label = f"<b>{html(film.label)}</b>: " if film.label else ""
-        yield f"<p>{label}{html(next(film.heads))}</p>" + (f"<p>partition {html(partition)}</p>" if partition else "")
+        yield f"<p>{label}{html(next(film.heads))}</p>" + (f"<p>shown: {html(partition)}</p>" if partition else "")
     if len(films) < 2:
         return
     if difference is None:

@@ -365,12 +365,7 @@ def _pair(pair: Pair) -> list[Block]:
         )
         for kind in pair.kinds
     ]
-    means = []
-    for difference in pair.availability:
-        measure, (mean_a, mean_b) = sentences.measured(difference.measure, [difference.mean_a, difference.mean_b])
-        bounds = [] if difference.low is None or difference.high is None else [-difference.high, -difference.low]
-        mean, *ends = sentences.measured(difference.measure, [-difference.mean, *bounds], "+")[1]
-        means.append((measure, mean_a, mean_b, f"{mean} ({' to '.join(ends)})" if ends else mean))
+    means = [sentences.difference_cells(difference) for difference in pair.availability]
     columns = ["mean of a run", pair.a, pair.b, "difference (95 % interval)"]
     more = f"Means of a run, and their difference: {pair.b} minus {pair.a}."
     return [

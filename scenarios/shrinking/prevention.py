@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from scenarios.format.cluster_checks import check_control_plane
@@ -11,6 +11,7 @@ from scenarios.shrinking.advice import advice, of_mode
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR, Repair, repairs
 from scenarios.shrinking.criterion import Symptom, Trials
+from sim.config import Value
 from sim.errors import InputError
 from sim.protocol.modes import MODES, Mode
 
@@ -38,14 +39,17 @@ class Remedy:
         return self.what, self.change, "" if self.what == "setting" else self.advice
 
 
-def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
+def remedies(
+    case: Case, symptom: Symptom, trials: Trials, first_config: Mapping[str, Value] | None = None
+) -> list[Remedy]:
     """Try each rule, setting and newer mode.
 
-    A newer mode may promise more, so its violations count on both sides of its promise.
+    A newer mode may promise more, so its violations count on both sides of its promise. `first_config` are the settings
+    of the run before it was shrunk, which failed: a setting that it had already is no remedy.
     """
     digest = trials.row(case)["digest"]
     found = []
-    for what, change, told, changed in _changes(case):
+    for what, change, told, changed in _changes(case, first_config or {}):
         if not changed.fits:
             continue
         row = trials.changed_row(case, changed)
@@ -107,11 +111,12 @@ def _fits(case: Case, mode: Mode) -> bool:
     return True
 
 
-def _changes(case: Case) -> Iterator[tuple[str, str, str, Case]]:
+def _changes(case: Case, first_config: Mapping[str, Value]) -> Iterator[tuple[str, str, str, Case]]:
     for repair in repairs(case):
-        if repair.is_possible(case):
+        had_it = not repair.is_rule and repair.value == first_config.get(repair.name)
+        if repair.is_possible(case) and not had_it:
             yield repair.what, str(repair), advice([repair], case.mode), repair.apply(case)
-    factor = int(case.scenario.config[FACTOR])
+    factor = max(int(config[FACTOR]) for config in (case.scenario.config, first_config) if FACTOR in config)
     larger = case.with_scenario(brokers=max(case.scenario.brokers, factor + 1))
     more = Repair(FACTOR, factor + 1, is_rule=False)
     yield more.what, str(more), advice([more], case.mode), more.apply(larger)

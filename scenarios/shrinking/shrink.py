@@ -20,7 +20,7 @@ of the cause, and the result stays larger. For that reason, latencies are functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,6 +31,7 @@ from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.ddmin import ddmin
+from sim.config import Value
 
 ROUNDS: Final = 4
 """Most rounds of all passes; one pass may enable another."""
@@ -53,6 +54,7 @@ class ShrunkCase:
         cause: the single repairs that cure both it and the first run; perhaps none.
         asked: number of repairs that have an effect in the first run.
         whole: whether the time sufficed; otherwise the result may not be 1-minimal.
+        first_config: settings of the run before it was shrunk.
         besides: further repairs that cure it, if the time did not suffice to exclude them.
     """
 
@@ -64,6 +66,7 @@ class ShrunkCase:
     after: Size
     runs: int
     whole: bool
+    first_config: Mapping[str, Value]
     besides: tuple[Repair, ...] = ()
 
 
@@ -96,6 +99,7 @@ def shrink(
         after=_size(shrinker.case, trials),
         runs=trials.runs,
         whole=whole,
+        first_config=case.scenario.config,
         besides=besides,
     )
 

@@ -12,7 +12,7 @@ from highwater.cli.progress import READS, noted
 from highwater.option import Argument, Option
 from highwater.requests import AsJson, CompareRequest, Form
 from reports.analysis import compare, paired, sentences
-from reports.analysis.sentences import RATE, in_order, rate_cells
+from reports.analysis.sentences import RATE, difference_cells, in_order, rate_cells
 from reports.document.blocks import Commands, Heading, Items, Table, Text
 from reports.formatting import number, percent
 from scenarios.sweep import error_groups
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from highwater.cli.console import Ui
-    from reports.analysis.compare import AvailabilityDifference, Comparison, Group, Pair
+    from reports.analysis.compare import Comparison, Group, Pair
     from reports.document.blocks import Block
     from scenarios.sweep.error_groups import ErrorGroup
     from scenarios.sweep.store import Store
@@ -248,12 +248,6 @@ def _pair(by: str, pair: Pair) -> Iterator[Block]:
     rows = [(kind.kind, kind.both, kind.only_a, kind.only_b, kind.neither, f"{kind.p:.3g}") for kind in pair.kinds]
     yield Table(headers, rows, headers[1:])
     if pair.availability:
-        headers = ["mean of", first, second, "difference", "95 % interval"]
-        yield Table(headers, [*map(_difference, pair.availability)], headers[1:])
-
-
-def _difference(found: AvailabilityDifference) -> tuple[object, ...]:
-    interval = (
-        None if found.low is None or found.high is None else f"{number(found.low, '+')} .. {number(found.high, '+')}"
-    )
-    return found.measure, number(found.mean_a), number(found.mean_b), number(found.mean, "+"), interval
+        headers = ["mean of a run", first, second, "difference (95 %)"]
+        caption = f"means of a run, and their difference: {second} minus {first}"
+        yield Table(headers, [*map(difference_cells, pair.availability)], headers[1:], caption)

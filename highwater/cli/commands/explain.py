@@ -97,7 +97,7 @@ def command(ui: Ui, asked: ExplainOptions) -> None:
     evidence.prepare(place)
     case = shrunk_run.as_found(found, place.path / evidence.PLAN)
     trials = Trials(lambda: time.monotonic() - begin > limit)
-    explained = explain(case, found.symptom, trials, sentences)
+    explained = explain(found, case, trials, sentences)
     result = explained.observed.result
     options.check_shown(case.scenario, result)
     evidence.write(place, case.scenario, result, past(explained.observed), everything=asked.everything)
@@ -252,7 +252,7 @@ def _remedies(tried: Iterable[Remedy]) -> Iterator[Block]:
         for repair in (remedy.change for remedy in tried if remedy.keeps and remedy.what == "rule"):
             name, _, value = repair.partition("=")
             if code := in_kafka(name, value):
-                yield Text(f"{repair}, in Kafka: {code}")
+                yield Text(f"The rule {name} in Kafka: {code}")
     else:
         yield from (Heading(caption), Line("none of the tried changes"))
     others = [remedy.change for remedy in tried if not remedy.keeps and remedy.decides]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,12 +32,14 @@ class ShowOptions(ShownRequest):
             completes="modes",
         ),
     ] = None
-    kind: Annotated[str | None, kind_option("The violation to explain; by default the first.")] = None
+    kind: Annotated[str | None, kind_option("The violation to explain; by default the worst.")] = None
     everything: Annotated[bool, Option("--all", help="All sentences of the story, not only the most important.")] = (
         False
     )
     budget_s: Annotated[float, budget("10s", "For the point of no return.")] = 10
-    output: Annotated[Path | None, Option(metavar="FILE", help="[default: SCENARIO-MODE-SEED.html here]")] = None
+    output: Annotated[
+        Path | None, Option(metavar="FILE", help="[default: SCENARIO-MODE-SEED[-against-OTHER].html here]")
+    ] = None
 
 
 @click.command("show", cls=Command)
@@ -52,7 +55,8 @@ def command(ui: Ui, asked: ShowOptions) -> None:
     run, chosen = asked.one()
     ui.caution(run.warnings)
     cases = compared(Case(run.scenario, chosen, run.seed, run.rules), asked.against)
-    file = asked.output or Path(f"{run.name(chosen)}.html")
+    against = "" if asked.against is None else re.sub(r"[^\w.-]+", "-", f"-against-{asked.against}")
+    file = asked.output or Path(f"{run.name(chosen)}{against}.html")
     starts.check_file("--output", file, starts.FILM)
     films = of_cases(cases, asked.kind, None if asked.everything else narrative.SENTENCES, asked.budget_s)
     for film in films:

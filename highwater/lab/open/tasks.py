@@ -192,7 +192,7 @@ def _explained(origin: Origin, case: Case) -> Iterator[Block]:
             shrunk_run.failed_run(origin, case.mode), None, EXPLAIN_S / 2, lambda _case, _runs: None
         )
         small = shrunk_run.as_found(found, Path("plan.json"))
-        explained = find(small, found.symptom, Trials(lambda: time.monotonic() - begin > EXPLAIN_S), SENTENCES)
+        explained = find(found, small, Trials(lambda: time.monotonic() - begin > EXPLAIN_S), SENTENCES)
         yield Heading(f"{shrunk_run.kept(found)}: the story of the smallest run with the same cause")
         yield from explain.blocks(found, took, explained)
     replayed = str(case.row()["replay"])

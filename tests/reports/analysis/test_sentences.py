@@ -26,7 +26,15 @@ def test_runs_that_wait_for_an_operator_are_told() -> None:
     rows = [run("hw", seed) for seed in range(24)]
     rows += [run("elr", seed, verdict=verdict) for seed, verdict in enumerate(verdicts)]
     said = sentences.first(compared(*rows)[0])
-    assert said.endswith(" 2 runs of elr end without a leader until an operator acts; with hw none.")
+    assert said.endswith(" 2 runs of elr end without a leader until an operator acts (stalled); with hw none.")
+
+
+def test_runs_without_progress_are_told_beside_losses() -> None:
+    kinds = {0: LOSS, 1: "no-progress"}
+    rows = [run("hw", seed, LOSS if seed < 3 else "") for seed in range(24)]
+    rows += [run("elr", seed, kinds.get(seed, "")) for seed in range(24)]
+    said = sentences.first(compared(*rows)[0])
+    assert " 1 run of elr makes no progress after all faults have ended (no-progress); with hw none." in said
 
 
 def test_what_was_not_seen_has_its_upper_bound() -> None:

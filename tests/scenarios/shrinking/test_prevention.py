@@ -34,6 +34,16 @@ def test_one_more_replica_gets_a_broker() -> None:
     assert f"default.replication.factor={factor + 1}" in tried(case.with_scenario(brokers=factor))[1]
 
 
+def test_a_setting_of_the_run_before_it_was_shrunk_is_no_remedy() -> None:
+    case = failing("sessions", "kip320", 50_090)
+    found = symptom(Trials().row(case))
+    factor = int(case.scenario.config["default.replication.factor"])
+    before = {"log.flush.interval.messages": 1, "default.replication.factor": factor + 1}
+    changes = {remedy.change for remedy in remedies(case, found, Trials(), before)}
+    assert not {"log.flush.interval.messages=1", f"default.replication.factor={factor + 1}"} & changes
+    assert f"default.replication.factor={factor + 2}" in changes
+
+
 def test_brokers_of_another_control_plane_rule_a_mode_out() -> None:
     _, changes = tried(failing("sessions", "kip320", 50_090).with_older({1: "kip320"}))
     assert "kraft" not in changes

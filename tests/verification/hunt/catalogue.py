@@ -343,7 +343,7 @@ def look(bug: Bug, folder: Path | None = None) -> tuple[list[str], list[str]]:
     prepare_process()
     smallest = found(bug)
     case = shrunk_run.as_found(smallest, bug.file)
-    explained = explain(case, smallest.symptom, Trials())
+    explained = explain(smallest, case, Trials())
     step = explained.curve.step
     at = "" if step is None else f"; point of no return {seconds(step[1].after_us)}"
     said = [f"{bug.name}: {smallest.symptom.kind}; {shrunk_run.sizes(smallest)}; {shrunk_run.cause(smallest)}{at}"]

@@ -69,5 +69,5 @@ def test_a_sweep_keeps_the_rules_of_a_mode_file(highwater: Callable[..., Call], 
 def test_a_recorded_run_names_its_mode_file(highwater: Callable[..., Call]) -> None:
     highwater("replay", "reassignments", "--mode", "./mine.toml", "--seed", SEED, "--output", "r")
     again = highwater("run", "--plan", f"r/seeds/{SEED}-mine/plan.json")
-    assert f"mode mine, seed {SEED}: NO writes after healing (no-progress). Expected here" in again.out
+    assert f"mode mine, seed {SEED}: NO progress after healing (no-progress). Expected here" in again.out
     assert again.code == exit_codes.EXPECTED
