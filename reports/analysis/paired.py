@@ -177,16 +177,19 @@ def _answer(sides: tuple[_Side, _Side], kind: str | None) -> Answer:
         raise InputError(f"{scenario}: {sides[0].name} and {sides[1].name} have no seed in common")
     common = _common(sides)
     inside = [int(runs.show("violations_inside", about).sum()) for runs in common]
-    said = _first_line(comparison, pair, about, inside)
+    names = [side.mode.name for side in sides]
+    same = f"mode {names[0]}" if names[0] == names[1] else ""
+    said = _first_line(comparison, pair, about, inside, same)
     examples = _examples(sides, common, about)
     return Answer(comparison, about, said, tuple(_differences(*sides)), tuple(examples))
 
 
-def _first_line(comparison: Comparison, pair: Pair, kind: str, inside: Sequence[int]) -> str:
-    """Losses on each side, on one side only, p, and the price in availability."""
+def _first_line(comparison: Comparison, pair: Pair, kind: str, inside: Sequence[int], same: str) -> str:
+    """Losses on each side, on one side only, p, and the price in availability; `same` is what both sides share."""
     found = next(one for one in pair.kinds if one.kind == kind)
     k = found.both + found.only_a, found.both + found.only_b
-    where = ", ".join([comparison.scenario, *(f"{key} = {shown(value)}" for key, value in comparison.fixed.items())])
+    point = [f"{key} = {shown(value)}" for key, value in comparison.fixed.items()]
+    where = ", ".join([comparison.scenario, *([same] if same else []), *point])
     blame = f"inside the promise: {inside[0]:,} and {inside[1]:,}; " if any(inside) else ""
     of = {group.name: group.stalled for group in comparison.groups}
     waits = f"stalled: {of[pair.a]:,} and {of[pair.b]:,}; " if any(of.values()) else ""

@@ -201,10 +201,12 @@ def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
     survived = {group.name: group.share_inside for group in comparison.groups if group.share_inside is not None}
     most = max((group for group, _ in guilty), key=lambda group: survived.get(group.name, 0.0))
     if rest and all(group.name in survived and survived[group.name] < survived[most.name] for group in rest):
-        least = [f"{percent(survived[group.name])} with {_named(comparison, group)}" for group in rest]
+        others = [group for group in comparison.groups if group is not most and group.name in survived]
+        shares = [f"{percent(survived[group.name])} with {_named(comparison, group)}" for group in others]
         yield (
-            f"{_named(comparison, most)} promises more: to survive the faults of {percent(survived[most.name])} of the "
-            f"runs, against {joined(least, 'and')}; so it can break a promise where the other makes none."
+            f"{_named(comparison, most)} promises to survive the faults of {percent(survived[most.name])} of the runs, "
+            f"against {joined(shares, 'and')}; where a mode promises more, it can break a promise that "
+            f"{'the other does' if len(others) == 1 else 'others do'} not make."
         )
 
 

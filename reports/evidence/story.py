@@ -112,7 +112,8 @@ def _kafka(row: Mapping[str, Any]) -> str:
 def _promised(row: Mapping[str, Any], kafka: str = "") -> str:
     """What Kafka promises under the faults of a run; `kafka` stands for its release."""
     inside, kafka = row["violations_inside"], kafka or _kafka(row)
-    if row["verdict"] == "error" and (row.get("blow") or not row["error"].startswith(STORY_ERROR)):
+    has_ended_early = not row["violations"] or row.get("blow") or not row["error"].startswith(STORY_ERROR)
+    if row["verdict"] == "error" and has_ended_early:
         return "inside or outside of the promise was not judged"
     if row["violations"] and inside and inside != row["violations"]:
         return f"{kafka} promises to prevent {inside.replace(',', ', ')}, and not the others"

@@ -121,6 +121,10 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
     """The differences that keep two sweeps from sharing a folder, one sentence each; seeds do not count."""
     # Tuples become lists in JSON, which is no difference.
     now = json.loads(json.dumps(now))
+    names = [[scenario["name"] for scenario in run["scenarios"]] for run in (there, now)]
+    if names[0] != names[1]:  # Modes are by scenario, so they differ as well.
+        yield f"scenarios {', '.join(names[0])} there, {', '.join(names[1])} now"
+        return
     for key in IDENTITY[1:]:
         # As text: the order of keys numbers the variants.
         before, after = (json.dumps(run.get(key, {})) for run in (there, now))
@@ -132,10 +136,6 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
             continue  # They are part of it.
         elif before != after:
             yield f"{key} {before} there, {after} now"
-    names = [[scenario["name"] for scenario in run["scenarios"]] for run in (there, now)]
-    if names[0] != names[1]:
-        yield f"scenarios {', '.join(names[0])} there, {', '.join(names[1])} now"
-        return
     for old, new in zip(there["scenarios"], now["scenarios"], strict=True):
         if changed := [key for key in {**old, **new} if old.get(key) != new.get(key)]:
             yield f"scenario {new['name']!r} has changed in {', '.join(changed)}"

@@ -328,8 +328,8 @@ class Rules:
     isr_lag: Annotated[
         Literal["time", "end-offset"],
         RuleSpec(
-            "Which ISR members lag: those that were last caught up too long ago, even if they lack no records now; or, "
-            "of these, only those that lack records.",
+            "For which lagging members the leader shrinks the ISR: those that were last caught up too long ago, even "
+            "if they lack no records now; or, of these, only those that lack records.",
             "Partition.getOutOfSyncReplicas to 2.0; KAFKA-7152 (2.1.0)",
         ),
     ]
@@ -862,8 +862,8 @@ class Rules:
     isr_floor: Annotated[
         Literal["none", "min-isr"],
         RuleSpec(
-            "Whether controller and leader keep members in an ISR that would otherwise fall below min.insync.replicas, "
-            "unless they registered after an unclean shutdown.",
+            "Whether controller and leader shrink an ISR below min.insync.replicas: they do; or they keep its members, "
+            "unless these registered after an unclean shutdown.",
             "KIP-966 rejected alternatives, soft min ISR (no release)",
         ),
     ]

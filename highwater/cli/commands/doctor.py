@@ -83,7 +83,8 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
     if found.missing:
         ui.verdict(f"{found.missing:,} runs are missing: repeat the sweep's command, or use --repair", code)
     elif found.findings:
-        ui.verdict("no run is missing: use --repair", code)
+        todo = "move what is named above elsewhere: --repair does not touch it" if repair else "use --repair"
+        ui.verdict(f"no run is missing: {todo}", code)
     else:
         ui.verdict(f"{folder.shown} is complete and sound" + (", after repair" if before is not found else ""), code)
     return code

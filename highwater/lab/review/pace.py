@@ -23,7 +23,7 @@ PILOT: Final = 8
 PILOTS_SHARE: Final = 0.1
 """Most of the time that all pilots may take."""
 LEAST: Final = 20
-"""Fewest seeds of a scenario, if the time that is left suffices for them."""
+"""Fewest seeds of a scenario, if its share of the time suffices for them: the next ones need theirs."""
 FEWEST: Final = 5
 """Fewest seeds otherwise."""
 MOST: Final = 100_000
@@ -107,7 +107,7 @@ class Pace:
             share = EVENLY * share + (1 - EVENLY) * ahead[0].touched / effects
         work_s = (self.left_s - OVERHEAD_S * len(ahead)) * share
         each_s = ahead[0].seed_s * self.slower / self.processes
-        least = LEAST if LEAST * each_s < self.left_s else FEWEST
+        least = LEAST if LEAST * each_s < work_s else FEWEST
         number = max(least, min(MOST, int(work_s / each_s)))
         digits: int = 10 ** max(0, len(str(number)) - 2)
         return number // digits * digits

@@ -12,6 +12,7 @@ from highwater.lab.review.result import (
     LIVENESS,
     LOSES,
     OFTENER,
+    UNANSWERED,
     UNPROVEN,
     UNTESTED,
     WAITS,
@@ -56,6 +57,7 @@ VERDICTS: Final = {
     UNTESTED: "Inconclusive: {mode} and {base} have the same history on each seed, so nothing was tested.",
     COSTS: "{mode} keeps its promise where {base} does, and costs availability.",
     WAITS: "{mode} keeps its promise where {base} does, and leaves a partition waiting for an operator more often.",
+    UNANSWERED: "{mode} keeps its promise where {base} does, and does not answer clients in scripted scenarios.",
     HARMLESS: "No violation of {mode} was found that {base} does not have, and no loss of availability.",
 }
 
@@ -155,15 +157,23 @@ def _other_ends(review: Review) -> Iterator[str]:
     """Scripted scenarios whose outcomes differ, but not in violations inside the promise."""
     mode, base = label(review), review.base.name
     others = [story for story in review.stories if not (story.worse or story.better)]
-    if gone := [story for story in others if story.gone]:
-        kinds = sentences.joined(sorted({kind for story in gone for kind in story.gone}), "and")
+    if review.unanswered:
         yield (
-            f"Scripted scenarios in which {base} shows {kinds}, and the run with {mode} lacks a step and ends without, "
-            f"which does not show that {mode} prevents it: {_names(gone)}."
+            f"Scripted scenarios in which a write or read that {base} answers has no answer with {mode}: "
+            f"{_names(review.unanswered)}."
+        )
+    if stopped := [story for story in others if story.lacks_step and not story.unanswered]:
+        gone = [story for story in stopped if story.gone]
+        rest = (
+            f"; {base} breaks its promise in {len(gone)} of them: that {mode} prevents this is not shown"
+            if gone
+            else ""
+        )
+        yield (
+            f"{counted(len(stopped), 'scripted scenario does', 'scripted scenarios do')} not play to the end with "
+            f"{mode} (see the table){rest}."
         )
     fine = [story for story in others if story.base == "ok"]
-    if stopped := [story for story in fine if story.lacks_step]:
-        yield f"Scripted scenarios whose steps do not all occur with {mode}: {_names(stopped)}."
     if outside := [story for story in fine if not story.lacks_step]:
         yield f"Scripted scenarios in which only {mode} violates something, outside its promise: {_names(outside)}."
 
@@ -249,7 +259,8 @@ def _availability_costs(review: Review) -> Iterator[str]:
         yield f"Only with {mode} the partition ends without a leader until an operator acts: on {waits}."
     if not largest and not better:
         rest = " before the end" if review.waits.is_sure else ""
-        yield f"No measure of availability{rest} differs beyond chance."
+        changed = sum(scenario.changed for scenario in review.swept)
+        yield f"No measure of availability{rest} differs beyond chance, on the {counted(changed, 'seed')} that changed."
 
 
 def _rules(review: Review) -> Iterator[Block]:
@@ -260,6 +271,9 @@ def _rules(review: Review) -> Iterator[Block]:
         for name, before, after in review.rules
     ]
     yield Table(["rule", review.base.name, label(review), "what it decides", "source"], rows)
+    for name, _, after in review.rules:
+        if told := RULES[name].meaning.partition(f"; {after}: ")[2]:  # A plug-in's own words.
+            yield Text(f"{name}={after}: {told}")
     yield Commands([command("modes", "show", word(review.mode))])
 
 

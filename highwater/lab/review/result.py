@@ -30,6 +30,7 @@ UNPROVEN: Final = "shows a violation that may be chance"
 UNTESTED: Final = "was not tested"
 COSTS: Final = "costs availability"
 WAITS: Final = "waits for an operator on more seeds"
+UNANSWERED: Final = "does not answer clients in a scripted scenario"
 HARMLESS: Final = "is not worse"
 """Verdicts, the most serious first."""
 
@@ -41,6 +42,7 @@ class StoryEnd:
     Attributes:
         gone: kinds that only the base violates, inside the promise, if a step does not occur in the mode.
         lacks_step: whether a step does not occur in the mode.
+        unanswered: whether this step is an acknowledgement or a read, in a script that plays to its end with the base.
     """
 
     scenario: str
@@ -51,6 +53,7 @@ class StoryEnd:
     better: bool
     gone: tuple[str, ...] = ()
     lacks_step: bool = False
+    unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,11 @@ class Review:
         return summed(scenario.stalled for scenario in self.swept)
 
     @property
+    def unanswered(self) -> list[StoryEnd]:
+        """Scripted scenarios in which a client gets an answer with the base, and none with the mode."""
+        return [story for story in self.stories if story.unanswered]
+
+    @property
     def verdict(self) -> str:
         """The verdict: one of the constants of this module."""
         if self.lost or any(story.worse for story in self.stories):
@@ -258,7 +266,9 @@ class Review:
             return UNTESTED
         if self.costly:
             return COSTS
-        return WAITS if self.waits.is_sure else HARMLESS
+        if self.waits.is_sure:
+            return WAITS
+        return UNANSWERED if self.unanswered else HARMLESS
 
     @property
     def is_worse(self) -> bool:

@@ -7,6 +7,7 @@ after the other.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from dataclasses import replace
@@ -205,10 +206,13 @@ def _run_stories(found: Review) -> None:
             shown = command(*words, "--output", f"{scenario.name}.html")
             stopped = rows[1]["error"].startswith(STORY_ERROR)
             gone = tuple(sorted(inside[0] - inside[1])) if stopped else ()
-            found.stories.append(StoryEnd(scenario.name, told[0], told[1], shown, worse, better, gone, stopped))
+            unanswered = stopped and not rows[0]["error"] and _ANSWER.search(rows[1]["error"]) is not None
+            end = StoryEnd(scenario.name, told[0], told[1], shown, worse, better, gone, stopped, unanswered)
+            found.stories.append(end)
 
 
 _ALL: Final = ("violations", "warnings")
+_ANSWER: Final = re.compile(r"waited in vain for '(?:ack|read)\b")
 
 
 def _kinds(row: dict[str, Any], *columns: str) -> set[str]:
@@ -287,7 +291,9 @@ def _sweep(found: Review, folder: Path, one: PacedRun, number: int, processes: i
     (pair,) = answer.comparison.pairs
     rows = _Rows(found, one, folder, stores[0])
     where = scenario.source or scenario.name
-    sweep = ["sweep", where, "--modes", ",".join(map(word, modes)), "--seeds", f"0..{number}", "--output", str(folder)]
+    # An earlier review may have run more seeds in this folder, and all of them count.
+    seeds = f"0..{max(number, pair.n)}"
+    sweep = ["sweep", where, "--modes", ",".join(map(word, modes)), "--seeds", seeds, "--output", str(folder)]
     return SweptScenario(
         scenario.name,
         answer,

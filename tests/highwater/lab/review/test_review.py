@@ -13,7 +13,7 @@ from highwater.lab.review import page
 from highwater.lab.review import review as reviewing
 from highwater.lab.review.conformance import Conformance
 from highwater.lab.review.pace import FEWEST, Pace, PacedRun
-from highwater.lab.review.result import HARMLESS, LOSES, OFTENER, WAITS, SeedCounts, StoryEnd
+from highwater.lab.review.result import HARMLESS, LOSES, OFTENER, UNANSWERED, WAITS, SeedCounts, StoryEnd
 from highwater.lab.review.review import DOWNGRADE, UPGRADE, review
 from reports.document.blocks import Commands, Table
 from reports.document.markdown import to_markdown
@@ -250,18 +250,34 @@ def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review)
         "keeps its promise where kip279 does, and leaves a partition waiting for an operator more often."
     )
     assert said[-3].endswith("the partition ends without a leader until an operator acts: on 7 seeds.")
-    assert said[-2] == "No measure of availability before the end differs beyond chance."
+    changed = f"on the {power.changed} seeds that changed."
+    assert said[-2] == f"No measure of availability before the end differs beyond chance, {changed}"
     harmless = replace(waiting, swept=[replace(calm, stalled=SeedCounts(only_mode=1, only_base=1))])
     assert harmless.verdict == HARMLESS
-    assert "No measure of availability differs beyond chance." in page.answer(harmless)
+    assert f"No measure of availability differs beyond chance, {changed}" in page.answer(harmless)
 
 
 def test_scripted_losses_whose_steps_do_not_occur_are_told(losing: Review) -> None:
     ends = "committed-loss (inside)", "no violation; not as told: x"
     gone = StoryEnd("moved", *ends, "", worse=False, better=False, gone=("a",), lacks_step=True)
     said = list(page.answer(replace(losing, stories=[gone])))
-    assert any(line.startswith("Scripted scenarios in which kip279 shows a, and ") for line in said)
-    assert any(" lacks a step and ends without, which does not show that " in line for line in said)
+    (told,) = [line for line in said if line.startswith("1 scripted scenario does not play to the end with ")]
+    assert "(see the table); kip279 breaks its promise in 1 of them: that " in told
+    assert told.endswith(" prevents this is not shown.")
+
+
+def test_a_script_whose_client_gets_no_answer_is_no_sign_of_harmlessness(losing: Review) -> None:
+    (power,) = losing.swept
+    calm = replace(power, inside={}, pair=replace(power.pair, availability=()), claim=SeedCounts())
+    ends = "ok", "no violation; not as told: script line 5 waited in vain for 'ack batch=m2'"
+    silent = StoryEnd("silent", *ends, "", worse=False, better=False, lacks_step=True, unanswered=True)
+    found = replace(losing, stories=[silent], moved=[], swept=[calm])
+    assert (found.verdict, found.is_worse) == (UNANSWERED, False)
+    said = list(page.answer(found))
+    assert said[0].endswith("keeps its promise where kip279 does, and does not answer clients in scripted scenarios.")
+    assert any(
+        line.endswith("that kip279 answers has no answer with " + page.label(found) + ": silent.") for line in said
+    )
 
 
 @pytest.mark.world
@@ -286,7 +302,7 @@ def test_scripts_that_lack_a_step_and_lose_count(tmp_path: Path, monkeypatch: py
     said = "\n".join(page.answer(found))
     assert "Scripted scenarios that end worse: " in said
     assert "that far" not in said
-    assert "do not all occur" not in said
+    assert "not play to the end" not in said
 
 
 SHORT = ("kip101-appendix", "leo-of-skipped-epoch-paused", "returning-leader")
@@ -296,7 +312,7 @@ def test_scripted_scenarios_that_end_neither_worse_nor_better_are_told(losing: R
     lost = StoryEnd("lost", "ok", "committed-loss", "", worse=False, better=False)
     stopped = StoryEnd("stopped", "ok", "no violation; not as told: x", "", worse=False, better=False, lacks_step=True)
     said = list(page.answer(replace(losing, stories=[lost, stopped])))
-    assert any(line.startswith("Scripted scenarios whose steps do not all occur with ") for line in said)
+    assert any(line.startswith("1 scripted scenario does not play to the end with ") for line in said)
     assert any(line.endswith("violates something, outside its promise: lost.") for line in said)
     assert not any("lost" in line or "stopped" in line for line in page.answer(replace(losing, stories=[])))
 
