@@ -27,6 +27,7 @@ END: Final = 0
 NAMED: Final = 3
 """Batches to name one by one, at most."""
 MIN_ISR: Final = "min.insync.replicas"
+METADATA_LOSS: Final = "metadata-loss"
 
 
 _CAUSES: Final = {
@@ -608,7 +609,7 @@ def _once(told: Sequence[_Told]) -> Iterator[_Told]:
 
 
 def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
-    """The violation; other kinds and early warnings share one sentence, at the time of the first."""
+    """The violation; lost metadata, which may be its cause; other kinds and early warnings share one sentence."""
     mine = [entry for entry in result.violations if entry["kind"] == kind]
     mine.sort(key=lambda entry: entry.get("partition", "") != result.shown)
     for entry in mine[:1]:
@@ -617,6 +618,11 @@ def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
             detail = _capital(detail.removeprefix(f"{partition}: "))
         yield _Told(Sentence(entry["at_us"], f"{detail} ({kind}).", 0), END)
     others = [entry for entry in (*result.violations, *result.warnings) if entry["kind"] != kind]
+    lost = next((entry for entry in others if entry["kind"] == METADATA_LOSS), None)
+    if lost is not None:
+        text = f"{_capital(_plain(lost['detail']))} ({METADATA_LOSS})."
+        yield _Told(Sentence(lost["at_us"], text, 0), CHANGE)
+        others = [entry for entry in others if entry["kind"] != METADATA_LOSS]
     if others:
         others.sort(key=lambda entry: entry["at_us"])
         names = ", ".join(dict.fromkeys(f"{entry['kind']}{_where(entry, result.shown)}" for entry in others))

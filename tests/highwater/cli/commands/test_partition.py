@@ -131,7 +131,7 @@ def test_each_command_shows_the_partition(
     if (tmp_path / "out.html").exists():
         page = (tmp_path / "out.html").read_text(encoding="utf-8")
         assert '["Produce", 1001, 2,' in page.replace(",", ", ").replace(",  ", ", ")
-        assert "<p>partition audit-0</p>" in page
+        assert "<p>shown: audit-0</p>" in page
         assert "1004" not in page
 
 
