@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -139,8 +140,9 @@ def turn(shares: Curve, kind: str) -> Iterator[str]:
     """The point of no return in a sentence, and a note if the time limit cut the search short."""
     if shares.step is not None:
         sooner, later = shares.step
+        times = _times(shares.step)
         fail = f"{_all_of(later)} continuations end in {kind}"
-        yield f"From {moment(later.after_us)} on {fail}; from {_when(sooner)}, {_all_of(sooner)}"
+        yield f"From {times[later.after_us]} on {fail}; from {times[sooner.after_us]}, {_all_of(sooner)}"
     elif shares.whole:
         yield f"There is none: {kind} becomes more likely gradually, or was certain from the beginning"
     if not shares.whole:
@@ -156,7 +158,8 @@ def _all_of(share: Share) -> str:
 
 def shares(found: Curve) -> list[tuple[str, str, str, int]]:
     """Rows of the curve: time up to which the run is kept, share that violates, interval, number of continuations."""
-    return [(_when(share), percent(share.rate), _bounds(share), share.runs) for share in found.shares]
+    times = _times(found.shares)
+    return [(times[share.after_us], percent(share.rate), _bounds(share), share.runs) for share in found.shares]
 
 
 def curve_as_json(found: Curve) -> dict[str, Any]:
@@ -168,8 +171,11 @@ def curve_as_json(found: Curve) -> dict[str, Any]:
     }
 
 
-def _when(share: Share) -> str:
-    return "the beginning" if share.after_us < 0 else moment(share.after_us)
+def _times(shown: Iterable[Share]) -> dict[int, str]:
+    """The times of shares in words; those that milliseconds do not tell apart have microseconds."""
+    found = {share.after_us: "the beginning" if share.after_us < 0 else moment(share.after_us) for share in shown}
+    same = Counter(found.values())
+    return {us: text if same[text] == 1 else f"{us / 1_000_000:.6f} s" for us, text in found.items()}
 
 
 def _interval(share: Share) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.lab.confirm.comparison import times_us
 from highwater.lab.confirm.release import InstalledRelease, mode_of
 from scenarios.format import catalogue
-from scenarios.format.findings import causes
+from scenarios.format.findings import all_findings, causes
 from scenarios.single.run import run
 from scenarios.single.script import RulesInForce
 from sim.config import Value, integer
@@ -103,10 +103,14 @@ class TicketStory:
         return integer(self.result.settings, "default.replication.factor")
 
     def rules(self) -> list[str]:
-        """The rules that decide it: those that break the repaired mode, or that tell kept from lost releases."""
+        """The rules that decide it: those that break the repaired mode, or that tell kept from lost releases, and the
+        rule of its finding's repair.
+        """
         scenario = self.scenario
         repaired = [name for name in ("elr-repaired", "kraft-repaired") if name in scenario.broken_by]
         named = [rule for name in repaired or scenario.broken_by for rule in scenario.broken_by[name]]
+        if (finding := all_findings().get(scenario.name)) is not None:
+            named.append(finding.repair[0])
         return [rule for rule in causes() if rule in named]
 
 

@@ -8,11 +8,11 @@ import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from highwater.lab.tickets.instructions import instructions
+from highwater.lab.tickets.instructions import action, instructions, wait
 from highwater.lab.tickets.junit import junit
 from highwater.lab.tickets.markdown import markdown
 from highwater.lab.tickets.shell import shell
@@ -25,6 +25,9 @@ from sim.errors import InputError
 from sim.protocol.rules import RULES
 from tests.places import ROOT
 from tests.verification.oracle import names
+
+if TYPE_CHECKING:
+    from scenarios.format.scenario import Scenario
 
 CONFIRM = ROOT / "tests/verification/confirm"
 FINDINGS = (
@@ -164,6 +167,94 @@ def test_waits_for_appends_truncations_and_elections_are_told() -> None:
     assert "Elect the preferred leader (kafka-leader-election.sh)." in text
     assert "Wait until broker 3 has truncated its log to offset 0. Cut" in text
     assert "Wait until broker 2 is elected. Wait 1 s. Heal" in text
+
+
+def scripts() -> list[Scenario]:
+    """All bundled scenarios with a script."""
+    return [scenario for name in catalogue.names() if (scenario := catalogue.load(name)).script]
+
+
+def test_each_line_of_a_script_is_a_sentence() -> None:
+    lines = [line for scenario in scripts() for line in scenario.script]
+    for line in lines:
+        said = action(line.do, line.params, "the controller")
+        assert line.do == "wait" or re.fullmatch(r"[A-Z].*\.", said), line
+        waits = wait(line.when)
+        assert line.when is None or line.when.elr == () or re.fullmatch(r"Wait until .*\.", waits), line.when
+        assert not re.search(r"[{}]|\b(None|True|False)\b", f"{said} {waits}"), said
+
+
+def test_an_action_without_a_sentence_has_its_meaning_and_parameters() -> None:
+    said = action("message-loss", {"broker": 2, "message": "FetchRequest"}, "the controller")
+    assert said == "Lose the next message of a type that a broker sends or receives (broker 2, message FetchRequest)."
+    assert action("restart-consumer", {}, "ZooKeeper") == "Restart the consumer at its committed offset."
+
+
+@pytest.mark.parametrize(
+    ("do", "params", "said"),
+    [
+        ("zombie", {"broker": 2, "for_ms": 12_000}, "drop its heartbeats (ZooKeeper: its pings) for 12 s, and"),
+        (
+            "elect",
+            {"broker": 0, "isr": (1, 2)},
+            "As the controller, leave the partition without a leader, with the ISR 1, 2 (LeaderAndIsr).",
+        ),
+        (
+            "deliver-message",
+            {"broker": 1, "message": "ProduceRequest", "newest": False},
+            "Let the oldest ProduceRequest of",
+        ),
+        ("cut", {"from": 1, "to": "control", "for_ms": 500}, "between broker 1 and ZooKeeper for 0.5 s."),
+        ("pause", {"node": "control"}, "Pause ZooKeeper (SIGSTOP)."),
+        ("produce", {"batch": "m1", "records": 3}, "Produce m1 (3 records) with acks=all."),
+    ],
+)
+def test_parameters_are_in_the_sentence(do: str, params: dict[str, Any], said: str) -> None:
+    assert said in action(do, params, "ZooKeeper")
+
+
+def test_no_ticket_has_braces_bare_kinds_or_empty_sections() -> None:
+    for name, about in read_tried().items():
+        if catalogue.load(name).scenario_hash() != about["file"] or name in handwritten():
+            continue
+        try:
+            story = tell(name)
+        except InputError:  # No release fails.
+            continue
+        text = markdown(story, None, {})
+        sections = dict(re.findall(r"^## (.*)\n\n((?:(?!## ).*\n)*)", text, re.MULTILINE))
+        assert all(body.strip() for body in sections.values()), name
+        assert not set("{}") & set(sections["Steps"]), name
+        assert not re.search(r"^- [a-z]", sections["Expected"], re.MULTILINE), name
+        assert "an early warning" not in sections["Affected releases"], name
+
+
+def test_the_repair_of_a_finding_is_told() -> None:
+    text = ticket("leo-of-skipped-epoch").files["leo-of-skipped-epoch.md"]
+    section = text.partition("## Possible repair\n")[2].partition("\n## ")[0]
+    assert "- Call `resetReplicaState` with isNewLeader also if the leader epoch is more than one above" in section
+    assert "- In the simulation, mode `elr-4.3` does not fail with rule `skipped_epoch=forgets-leo`." in section
+    assert "## Possible repair" not in ticket("canary").files["canary.md"]
+    assert "`UnifiedLog#maybeIncrementLogStartOffset`" in ticket("stale-log-start").files["stale-log-start.md"]
+
+
+def test_a_feature_that_the_failure_does_not_need_is_told() -> None:
+    def configuration(name: str) -> str:
+        return ticket(name).files[f"{name}.md"].partition("## Configuration\n\n")[2].partition("\n")[0]
+
+    assert configuration("leo-of-skipped-epoch") == (
+        "3 brokers, KRaft, one controller, from 4.1.2 on eligible.leader.replicas.version=1 (not needed for the "
+        "failure: 3.9.0 fails without the feature); a topic of one partition."
+    )
+    assert "eligible.leader.replicas.version=1; a topic" in configuration("reassignment-back")
+
+
+def test_a_release_that_does_not_fail_keeps_the_records() -> None:
+    text = ticket("reassignment-back").files["reassignment-back.md"]
+    assert "| 4.1.2 | 3 of 3 | records kept | " in text
+    assert "- committed-loss: acknowledged record LOST\n" in text
+    assert "- no-progress: no leader, no writes, or a reassignment" in ticket("elr-cleared").files["elr-cleared.md"]
+    assert "| does not fail |" in ticket("reassignment-stuck").files["reassignment-stuck.md"]
 
 
 def test_a_loss_outside_the_promise_is_told() -> None:
