@@ -74,6 +74,14 @@ def _keys_of_topics_and_brokers() -> dict[str, Key]:
         "replica.socket.timeout.ms": Key(30_000, "ms until a follower's request times out", minimum=1),
         "replica.high.watermark.checkpoint.interval.ms": Key(5_000, "ms between writes of the HW file", minimum=1),
         "log.flush.interval.messages": Key(NEVER, "records until a log is fsynced", minimum=1),
+        "log.flush.interval.ms": Key(
+            NEVER,
+            "ms since a log's last fsync after which the flusher fsyncs it (unset: at each of its runs)",
+            minimum=1,
+        ),
+        "log.flush.scheduler.interval.ms": Key(
+            NEVER, "ms between runs of the flusher, of which the first is 30 s after a start", minimum=1
+        ),
         "log.flush.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the recovery points", minimum=1),
         "log.flush.start.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the log starts", minimum=1),
         "log.segment.bytes": Key(1_073_741_824, "bytes until a segment rolls", minimum=14),
@@ -201,6 +209,7 @@ FOLLOWING: Final[dict[str, tuple[str, Callable[[Any, Any], Value]]]] = {
     # ZooKeeper's client pings after half of its read timeout without traffic; the read timeout is two thirds of the
     # session's (ClientCnxn.onConnected).
     "sim.heartbeat.interval.ms": ("zookeeper.session.timeout.ms", lambda _, session: max(1, session // 3)),
+    "log.flush.interval.ms": ("log.flush.scheduler.interval.ms", lambda _, scheduler: scheduler),
     "delivery.timeout.ms": ("request.timeout.ms", max),  # KafkaProducer.configureDeliveryTimeout.
 }
 """Keys whose default depends on another key: that key, and a function of the table's default and its value."""

@@ -15,7 +15,7 @@ from typing import Final
 from scenarios import paths
 from scenarios.properties import described, java_properties, known, reasons
 from scenarios.properties.java_properties import PropertyEntry
-from scenarios.properties.modelled import NAMES, value
+from scenarios.properties.modelled import NAMES, is_unset, value
 from sim.config import KEYS, Value, shown
 from sim.errors import ALIKE, InputError, UserError, nearest
 from sim.protocol.modes import Mode
@@ -238,14 +238,15 @@ def _finding(file: _File, entry: PropertyEntry) -> ClassifiedKey:
     found = ClassifiedKey(file.name, entry.line, _said(entry), Status.USED, "" if key == name else f"as {name}", name)
     if name and _PROVIDED.search(entry.value):
         return replace(found, why="a config provider inserts its value, which is not read")
+    if is_unset(name, entry.value):
+        return replace(found, why="it is not set")
     if name:
         return replace(found, value=value(scope, key, entry.value))
     if key in known.names(scope):
-        differs = reasons.changes_figures(key, entry.value)
-        return replace(found, status=Status.NOT_MODELLED, why=reasons.why_not(key), changes_figures=differs)
+        return replace(found, status=Status.NOT_MODELLED, why=reasons.why_not(key))
     if readers := known.readers(key):
         why = f"a key of {' and '.join(readers)}, which {_WORDS[scope]} does not read"
-        differs = any(key in modelled for modelled in NAMES.values()) or reasons.changes_figures(key, entry.value)
+        differs = any(key in modelled for modelled in NAMES.values())
         return replace(found, status=Status.NOT_MODELLED, why=why, changes_figures=differs)
     if own := _listener_key(key):
         if own not in known.names("broker"):

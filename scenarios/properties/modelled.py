@@ -13,6 +13,7 @@ _TOPIC: Final = {
     "min.insync.replicas": "min.insync.replicas",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
     "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
     "segment.bytes": "log.segment.bytes",
 }
 _PRODUCER: Final = (
@@ -31,9 +32,15 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Scope -> Kafka's key -> the key here. A producer's and a consumer's timeouts are one setting here, the producer's."""
 
-
 _HARMLESS: Final = re.compile(r"[+-]?[0-9][0-9_.,]{0,18} ?[a-z]{0,2}|[a-z]{0,3}", re.ASCII | re.IGNORECASE)
 """A number, perhaps with a unit, or at most three letters."""
+
+
+def is_unset(name: str, text: str) -> bool:
+    """Whether a key without a default, in whose place another key decides, is not set: ``kafka-configs.sh --describe
+    --all`` prints ``null``.
+    """
+    return name == "log.flush.interval.ms" and text.strip() in ("", "null")
 
 
 def value(scope: str, key: str, text: str) -> Value:
@@ -45,6 +52,8 @@ def value(scope: str, key: str, text: str) -> Value:
     """
     word = text.strip()
     name = NAMES[scope][key]
+    if is_unset(name, text):
+        return KEYS[name].default
     choices = ("true", "false") if key == _ELR else _choices(name)
     if not _HARMLESS.fullmatch(word) and not nearest(word.lower(), choices, ALIKE):
         needed = f"one of: {', '.join(choices)}" if choices else "a whole number is needed"

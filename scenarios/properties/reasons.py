@@ -9,19 +9,7 @@ _TOPICS: Final = "the scenario says which topics and partitions there are"
 _NO_LIMITS: Final = "requests and records have no largest size here, and no request waits for another"
 _PLUGIN: Final = "it is read by a plug-in of the broker"
 
-_FLUSH_BY_TIME: Final = r"log\.flush\.interval\.ms|log\.flush\.scheduler\.interval\.ms|flush\.ms"
-_NEVER: Final = ("", "null", str(2**63 - 1))
-"""Values with which Kafka does not flush by time, as ``kafka-configs.sh --describe --all`` prints them."""
-
 _GROUPS: Final = (
-    # What would change losses, first: the words say how.
-    (
-        _FLUSH_BY_TIME,
-        (
-            "flushing by time is not simulated, only log.flush.interval.messages, rolled segments and write-back: "
-            "a cluster that flushes by time loses less in a power loss than is simulated"
-        ),
-    ),
     (
         r"retries|timeout\.ms",
         "a producer here retries until delivery.timeout.ms; giving up sooner loses no acknowledged record",
@@ -188,11 +176,6 @@ _COMPILED_EXTENSIONS: Final = [(re.compile(pattern), why) for pattern, why in _E
 def why_not(key: str) -> str:
     """Why one of Kafka's keys is not modelled; empty if no group has it."""
     return next((why for pattern, why in _COMPILED if pattern.fullmatch(key)), "")
-
-
-def changes_figures(key: str, value: str) -> bool:
-    """Whether figures would differ if a key that is not modelled, with this value, had an effect."""
-    return re.fullmatch(_FLUSH_BY_TIME, key) is not None and value.strip() not in _NEVER
 
 
 def extension(key: str) -> str:

@@ -26,6 +26,10 @@ INITIAL_DELAY_US: Final = 30_000_000
 """
 
 
+NEVER_US: Final = 1 << 55
+"""No run is that long."""
+
+
 class RecoveryError(Exception):
     """The log cannot be loaded, so the broker exits at start-up."""
 
@@ -36,6 +40,8 @@ class StorageSettings:
 
     Attributes:
         flush_interval_messages: ``log.flush.interval.messages``.
+        flush_interval_us: ``log.flush.interval.ms``.
+        flush_scheduler_us: ``log.flush.scheduler.interval.ms``; from `NEVER_US` on never a second time.
         segment_bytes: ``log.segment.bytes``.
         record_bytes: ``sim.record.bytes``.
         writeback_interval_us: ``sim.writeback.interval.ms``.
@@ -46,6 +52,8 @@ class StorageSettings:
     """
 
     flush_interval_messages: int
+    flush_interval_us: int
+    flush_scheduler_us: int
     segment_bytes: int
     record_bytes: int
     writeback_interval_us: int
@@ -256,7 +264,10 @@ class Storage:
     """
 
     __slots__ = (
+        "_first_flush_us",
+        "_flush_interval_us",
         "_flush_records",
+        "_flushed_us",
         "_is_new",
         "_log_start_entry",
         "_segment_bytes",
@@ -288,6 +299,12 @@ class Storage:
         self._unflushed = 0
         # No log is that long, and compiled code compares larger integers slowly.
         self._flush_records = min(settings.flush_interval_messages, 1 << 60)
+        self._flush_interval_us = settings.flush_interval_us if settings.flush_interval_us < NEVER_US else -1
+        """Time since the last fsync after which the flusher acts; -1: it never does."""
+        self._first_flush_us = -1
+        """When the flusher of the process runs first; -1: without a process."""
+        self._flushed_us = 0
+        """When the log was last fsynced, or loaded by the process. Kafka: LocalLog#lastFlushTime (3.9-4.4)."""
         self._segment_bytes = 0
         self.recovery_point = 0
         self.epoch_checkpoint = LeaderEpochCheckpointFile()
@@ -306,6 +323,8 @@ class Storage:
         began_us = now_us if started_us is None else started_us
         for file in (self.recovery_point_file, self.log_start_file):
             file.begin(began_us + INITIAL_DELAY_US, now_us)
+        self._first_flush_us = began_us + INITIAL_DELAY_US
+        self._flushed_us = now_us
 
     def begin_hw_checkpoints(self, first_us: int, now_us: int) -> None:
         """Start writing the HW (task `highwatermark-checkpoint`), because the broker now hosts a partition.
@@ -325,6 +344,8 @@ class Storage:
         Kafka: UnifiedLog#append (3.9-4.4), Log#append (0.10.2-2.6), UnifiedLog#maybeRoll (3.9-4.4), Log#maybeRoll
         (0.10.2-2.6).
         """
+        if self._flush_interval_us >= 0:
+            self._flush_by_time(now_us)
         self._written_us.append(now_us)
         count = batch.last_offset - batch.base_offset + 1
         settings = self._settings
@@ -343,6 +364,7 @@ class Storage:
         self.log.roll(batch.base_offset)
         self._synced = max(self._synced, len(self._written_us) - 1)
         self._move_recovery_point(max(self.recovery_point, batch.base_offset), now_us)
+        self._flushed_us = now_us
         self._recount()
 
     def _recount(self) -> None:
@@ -355,7 +377,31 @@ class Storage:
         """Kafka: UnifiedLog#flush (3.9-4.4), Log#flush (0.10.2-2.6)."""
         self._synced = len(self._written_us)
         self._unflushed = 0
+        self._flushed_us = now_us
         self._move_recovery_point(self.log.leo, now_us)
+
+    def _flush_by_time(self, now_us: int) -> None:
+        """Apply the run of the flusher, if one was due by now, that has flushed what was appended last; call before the
+        log changes. Nothing else depends on the flusher, so it needs no timer.
+
+        Kafka: LogManager#flushDirtyLogs.
+        """
+        first_us, unflushed = self._first_flush_us, self._unflushed
+        if first_us < 0 or unflushed <= 0:
+            return
+        appended_us = self._written_us[-1] if self._written_us else -1
+        due_us = max(first_us, self._flushed_us + self._flush_interval_us, appended_us + 1)
+        period_us = self._settings.flush_scheduler_us
+        if due_us > first_us and period_us >= NEVER_US:
+            return
+        run_us = first_us + -(-(due_us - first_us) // period_us) * period_us
+        if run_us <= now_us:
+            self._synced = len(self._written_us)
+            self._unflushed = 0
+            self._flushed_us = run_us
+            # Scheduled before the task that writes the file, it runs first at the same time.
+            self.recovery_point_file.catch_up(self.recovery_point, run_us - 1)
+            self.recovery_point += unflushed
 
     def _move_recovery_point(self, offset: int, now_us: int) -> None:
         """Kafka: LocalLog#updateRecoveryPoint (3.9-4.4)."""
@@ -368,6 +414,8 @@ class Storage:
         Kafka: LogManager#truncateTo.
         """
         log = self.log
+        if self._flush_interval_us >= 0:
+            self._flush_by_time(now_us)
         count = len(log.below) + len(log.batches)
         # A truncation into a batch has left the LEO above the data.
         is_cut = count < len(self._written_us) or log.leo < self.recovery_point + self._unflushed
@@ -397,6 +445,7 @@ class Storage:
             file.content = None
         if self._synced == len(self._written_us):
             self.recovery_point = log.leo
+        self._flushed_us = now_us
         self._recount()
 
     def future_copy(self, epochs: list[Entry], copied_us: int) -> Storage:
@@ -424,6 +473,8 @@ class Storage:
 
         Kafka: UnifiedLog#updateLogStartOffset (3.9-4.4), LogManager#checkpointLogStartOffsets (1.1-4.4).
         """
+        if self._flush_interval_us >= 0:
+            self._flush_by_time(now_us)
         self.log_start_file.catch_up(self._log_start_entry, now_us)
         self._note_log_start()
         if written:
@@ -456,6 +507,8 @@ class Storage:
         Kafka: ReplicaManager#checkpointHighWatermarks, LogManager#checkpointLogRecoveryOffsets (1.1-4.4),
         LogManager#checkpointRecoveryPointOffsets (0.10.2), LogManager#checkpointLogStartOffsets (1.1-4.4).
         """
+        if self._flush_interval_us >= 0:
+            self._flush_by_time(now_us)
         self.hw_file.catch_up(hw, now_us)
         self.recovery_point_file.catch_up(self.recovery_point, now_us)
         self.log_start_file.catch_up(self._log_start_entry, now_us)
@@ -463,6 +516,7 @@ class Storage:
     def process_ended(self, hw: int, now_us: int) -> None:
         """Stop checkpoints, because the process ended; the files keep their present contents."""
         self.catch_up(hw, now_us)
+        self._first_flush_us = -1
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.end()
 

@@ -11,6 +11,9 @@ from sim.environment.storage import StorageSettings
 from sim.protocol.log.producer_state_manager import RETAINED
 from sim.protocol.rules import Rules, unmet
 
+NO_FLUSH_MS: Final = 1 << 50
+"""No run is that long, in ms, and its us are still machine words."""
+
 
 def _us(config: Mapping[str, Value], key: str) -> int:
     return integer(config, key) * 1_000
@@ -71,6 +74,8 @@ def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
         log_directories=integer(config, "sim.log.dirs"),
         storage=StorageSettings(
             flush_interval_messages=integer(config, "log.flush.interval.messages"),
+            flush_interval_us=min(integer(config, "log.flush.interval.ms"), NO_FLUSH_MS) * 1_000,
+            flush_scheduler_us=min(integer(config, "log.flush.scheduler.interval.ms"), NO_FLUSH_MS) * 1_000,
             segment_bytes=integer(config, "log.segment.bytes"),
             record_bytes=integer(config, "sim.record.bytes"),
             writeback_interval_us=_us(config, "sim.writeback.interval.ms"),

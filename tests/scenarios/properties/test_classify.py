@@ -177,9 +177,6 @@ def test_overridden_settings_are_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "differs"),
     [
-        ("log.flush.interval.ms=1000", True),
-        ("log.flush.interval.ms=null", False),
-        ("log.flush.scheduler.interval.ms=9223372036854775807", False),
         ("acks=1", True),
         ("linger.ms=5", False),
         ("log.retention.hours=1", False),

@@ -607,3 +607,61 @@ def test_each_process_loads_a_log_of_its_own_also_of_an_empty_one() -> None:
     assert len(set(map(id, logs))) == 3
     assert all((log.leo, log.log_start, log.segments, log.batches) == (0, 0, [0], []) for log in logs)
     assert machine.storage.recovery_point == 0
+
+
+# Flushing by time.
+
+
+def flushed(**config: Value) -> Machine:
+    """A record each 10 s, from 0 to 90 s; the time is 100 s."""
+    machine = Machine(KRAFT, **config)
+    for _ in range(10):
+        machine.write(seconds=10)
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("config", "kept"),
+    [
+        ({}, 8),  # What write-back has reached: the kernel ran at 100 s, and took what was older than 30 s.
+        ({"sim_writeback_expire_ms": 200_000}, 0),
+        # The flusher runs at 30 s, then each 20 s: what was appended before 90 s is durable.
+        ({"sim_writeback_expire_ms": 200_000, "log_flush_scheduler_interval_ms": 20_000}, 9),
+        # The log was loaded at 0 s: not before 45 s, so at 50 s, and not again before 95 s.
+        (
+            {
+                "sim_writeback_expire_ms": 200_000,
+                "log_flush_scheduler_interval_ms": 20_000,
+                "log_flush_interval_ms": 45_000,
+            },
+            5,
+        ),
+        # Without a schedule it runs once, 30 s after the start.
+        ({"sim_writeback_expire_ms": 200_000, "log_flush_interval_ms": 1_000}, 3),
+    ],
+)
+def test_the_flusher_makes_durable_what_was_appended_before_its_run(config: dict[str, Value], kept: int) -> None:
+    machine = flushed(**config)
+    machine.lose_power()
+    machine.start()
+    assert len(machine.bases) == kept
+
+
+def test_the_flusher_moves_the_recovery_point_and_begins_anew_with_a_process() -> None:
+    machine = flushed(log_flush_scheduler_interval_ms=20_000)
+    machine.kill()
+    assert machine.storage.recovery_point == 9
+    assert machine.storage.recovery_point_file.content == 9  # Written at 90 s: the flush at 90 s came first.
+    machine.wait(1_000)
+    machine.start()
+    machine.write(seconds=29)
+    machine.kill()
+    assert machine.storage.recovery_point == 9
+
+
+def test_a_truncation_finds_the_log_flushed() -> None:
+    machine = flushed(sim_writeback_expire_ms=200_000, log_flush_scheduler_interval_ms=20_000)
+    machine.replica.truncate_to(5)
+    assert (machine.storage.recovery_point, machine.storage.synced) == (5, 5)
+    machine.write(seconds=9)
+    assert len(machine.lose_power()) == 1

@@ -308,21 +308,18 @@ def test_the_tables_fit_80_columns(release: str, highwater: Callable[..., Call])
 
 def test_what_has_no_effect_is_told(highwater: Callable[..., Call], tmp_path: Path) -> None:
     file, other = tmp_path / "a.properties", tmp_path / "b.properties"
-    lines = (
-        "broker.id=1\nmin.insync.replica=hunter2\nuncleen.leader.election.enable=true\nlog.flush.interval.ms=1234567\n"
-    )
+    lines = "broker.id=1\nmin.insync.replica=hunter2\nuncleen.leader.election.enable=true\nlinger.ms=1234567\n"
     rest = "broker.rack=a\nmin.insync.replicas=2\nnum.io.threads=8\ndefault.replication.factor=3\nacks=1\n"
     file.write_text(lines + rest)
     other.write_text("broker.id=2\nbroker.rack=b\nmin.insync.replicas=1\n")
     words = ("--server-properties", file, "--server-properties", other, "--racks", 1, "--replicas", 2, "--seeds", 1)
     notes = highwater("advise", "-q", *words, "--json").json["notes"]
-    keys = [note.removeprefix(f"{file}, line ") for note in notes[:4]]
+    keys = [note.removeprefix(f"{file}, line ") for note in notes[:3]]
     assert keys[0] == "2: min.insync.replica, which is not used: no release has it; did you mean min.insync.replicas?"
     assert keys[1].endswith("did you mean unclean.leader.election.enable?")
-    assert keys[2].startswith("4: log.flush.interval.ms, which is not used: flushing by time is not simulated")
-    assert keys[3] == "9: acks, which is not used: a key of a producer, which a broker does not read"
+    assert keys[2] == "9: acks, which is not used: a key of a producer, which a broker does not read"
     assert notes[-1].startswith("eligible.leader.replicas.version = 1 is assumed")
-    assert notes[4:-1] == [
+    assert notes[3:-1] == [
         f"files set min.insync.replicas differently (2 in {file}, 1 in {other}); the last one counts",
         "replicas = 2, as you answer, although the files have default.replication.factor = 3",
         "racks = 1, as you answer, although the files have 2 values of broker.rack",

@@ -39,7 +39,7 @@ class Broker:
     @staticmethod
     def _with(*intervals_ms: int) -> Storage:
         hw, recovery_point, log_start = [interval_ms * 1_000 for interval_ms in intervals_ms]
-        return Storage(StorageSettings(NEVER, NEVER, 1, NEVER, NEVER, hw, recovery_point, log_start))
+        return Storage(StorageSettings(NEVER, NEVER, NEVER, NEVER, 1, NEVER, NEVER, hw, recovery_point, log_start))
 
     @property
     def _files(self) -> tuple[PeriodicFile, ...]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sim.protocol.rules import Rules
 
 NEVER: Final = 1 << 60
-SETTINGS: Final = StorageSettings(NEVER, NEVER, 1, NEVER, NEVER, NEVER, NEVER, NEVER)
+SETTINGS: Final = StorageSettings(NEVER, NEVER, NEVER, NEVER, 1, NEVER, NEVER, NEVER, NEVER, NEVER)
 
 
 class Driver(PartitionHost):
