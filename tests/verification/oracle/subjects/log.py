@@ -5,14 +5,18 @@ anything), ``send producer producer-epoch sequence count epoch`` (a leader's, of
 count epoch`` (a follower's), ``truncate offset``, ``truncate-fully offset``, ``hw offset``, ``start offset`` (the log
 start moves up, as far as the HW), ``delete`` (segments below the log start), ``restart`` (in order), ``crash lost
 recovery-point start hw`` (so many of the newest batches are gone, and the checkpoint files say this, which may be out
-of date; 0: nothing). To be seen are the answer, log start, LEO, HW, leader epochs and batches.
+of date; 0: nothing), ``lose file`` (the next restart or crash leaves the log without its leader-epoch-checkpoint,
+without any producer snapshot, or with a half-written leader-epoch-checkpoint). To be seen are the answer, log start,
+LEO, HW, leader epochs and batches.
 """
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.environment.storage import RecoveryError, Storage, StorageSettings
+from sim.environment.file_damage import EPOCHS, HALF_WRITTEN, LOST, SNAPSHOTS, FileDamage, damage_file
+from sim.environment.storage import LogDirectory, RecoveryError, Storage, StorageSettings
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
 from sim.protocol.log import producer_state_manager
@@ -25,11 +29,16 @@ from tests.verification.oracle.subject import Case, Operation, Seen, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from random import Random
 
     from sim.protocol.rules import Rules
 
 NEVER: Final = 1 << 60
+DAMAGES: Final = {
+    "epochs": (EPOCHS, LOST),
+    "half-epochs": (EPOCHS, HALF_WRITTEN),
+    "snapshots": (SNAPSHOTS, LOST),
+}
+"""What a case may lose."""
 SETTINGS: Final = StorageSettings(NEVER, NEVER, NEVER, NEVER, 1, NEVER, NEVER, NEVER, NEVER, NEVER)
 
 
@@ -44,6 +53,7 @@ class Driver(PartitionHost):
         self._is_down = False
         self._storage = Storage(SETTINGS)
         self._rolls = False
+        self._to_lose: list[str] = []
         self._replica = self._load(clean=True)
 
     def _load(self, *, clean: bool) -> Replica:
@@ -77,7 +87,9 @@ class Driver(PartitionHost):
         """Run one operation; the visible state after it."""
         if self._is_down:
             return []
-        answer = self._answer(*operation)
+        if operation[0] == "lose":
+            self._to_lose.append(operation[1])
+        answer = None if operation[0] == "lose" else self._answer(*operation)
         if self._is_down:
             return [answer]
         replica = self._replica
@@ -141,8 +153,21 @@ class Driver(PartitionHost):
             return self._stop("ends below its start")
         self._storage.process_ended(replica.hw, 0)
         self._storage.close_cleanly(replica.hw)
+        if self._lose():
+            return self._stop("fails")
         self._replica = self._load(clean=True)
         return None
+
+    def _lose(self) -> bool:
+        """Lose what is to be lost; whether the log directory fails over it."""
+        directory = LogDirectory(SETTINGS, ())
+        directory.storages["t"] = self._storage
+        outcomes = [
+            damage_file(directory, FileDamage(*DAMAGES[name], "t", None), Decisions(self._rules))
+            for name in self._to_lose
+        ]
+        self._to_lose.clear()
+        return any(outcome.fails for outcome in outcomes)
 
     def _crash(self, lost: int, recovery_point: int, start: int, hw: int) -> str | None:
         storage = self._storage
@@ -158,8 +183,11 @@ class Driver(PartitionHost):
         if "rolled-segment-emptied" in self._imitated and 0 <= place < rolled:
             self._empty(place)
         known = [epoch for epoch, since in storage.epoch_checkpoint.entries if since < start]
+        fails = self._lose()
         knows_epochs = bool(storage.epoch_checkpoint.entries)
         begins_anew = self._ends_below(0, start)
+        if fails:
+            return self._stop("fails")
         try:
             self._replica = self._load(clean=False)
         except RecoveryError:
@@ -210,6 +238,9 @@ class Drawing:
     def __init__(self, rng: Random, release: str) -> None:
         self._rng = rng
         self._has_epochs = release != "0.10.2.2"
+        self._losing = Random(rng.getstate()[1][1])
+        """A stream of its own: cases that lose no file stay as they were."""
+        self._loses = self._losing.random() < 0.25
         self._overlaps = False
         self._epoch = 0
         self._ends = [0]
@@ -317,6 +348,10 @@ class Drawing:
 
     def _end(self) -> None:
         rng = self._rng
+        if self._loses and self._has_epochs and self._losing.random() < 0.5:
+            self.case.append(
+                ["lose", self._losing.choice(("epochs", "epochs", "snapshots", "snapshots", "half-epochs"))]
+            )
         if rng.random() < 0.5:
             if self._has_epochs or not self._overlaps:
                 self.case.append(["restart"])

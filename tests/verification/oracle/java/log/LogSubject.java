@@ -2,6 +2,7 @@ package highwater;
 
 import java.io.File;
 import java.io.RandomAccessFile;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -9,11 +10,13 @@ import java.util.List;
 public final class LogSubject implements Subject {
     private final Clock clock = new Clock();
     private File folder;
+    private final List<String> toLose = new ArrayList<>();
     private Release log;
 
     @Override
     public List<Object> run(List<Object> operations) throws Exception {
         folder = Folders.next();
+        toLose.clear();
         log = new Release(folder, clock, 0, 0, true);
         try {
             List<Object> seen = new ArrayList<>();
@@ -60,6 +63,9 @@ public final class LogSubject implements Subject {
             case "delete":
                 log.deleteSegments();
                 return null;
+            case "lose":
+                toLose.add((String) operation.get(1));
+                return null;
             case "restart":
                 return restart();
             case "crash":
@@ -73,7 +79,13 @@ public final class LogSubject implements Subject {
     private String restart() throws Exception {
         long highWatermark = log.highWatermark(), start = log.start(), end = log.end();
         log.close();
-        log = new Release(folder, clock, start, end, true);
+        log = null;
+        lose();
+        try {
+            log = new Release(folder, clock, start, end, true);
+        } catch (RuntimeException failed) {
+            return "fails";
+        }
         return use(highWatermark);
     }
 
@@ -88,6 +100,7 @@ public final class LogSubject implements Subject {
         if (kept < batches.size())
             cut(batches.get(kept)[0], batches.get(kept)[1]);
         log = null;
+        lose();
         try {
             log = new Release(folder, clock, start, recoveryPoint, false);
         } catch (RuntimeException failed) {
@@ -105,6 +118,22 @@ public final class LogSubject implements Subject {
         }
         log.highWatermark(highWatermark);
         return null;
+    }
+
+    /** What an earlier operation says is lost, or half written: its entries are gone, and their number is there. */
+    private void lose() throws Exception {
+        for (String name : toLose)
+            for (File file : folder.listFiles()) {
+                if (name.equals("snapshots") ? file.getName().endsWith(".snapshot") : name.equals("epochs")
+                        && file.getName().equals("leader-epoch-checkpoint"))
+                    file.delete();
+                if (name.equals("half-epochs") && file.getName().equals("leader-epoch-checkpoint")) {
+                    List<String> lines = Files.readAllLines(file.toPath());
+                    if (lines.size() > 2)
+                        Files.write(file.toPath(), lines.subList(0, 2));
+                }
+            }
+        toLose.clear();
     }
 
     /** A segment ends at a position, and none follows it. */
