@@ -10,7 +10,8 @@ does with the file depends on the file and the release:
   ``recovery-point-offset-checkpoint`` every segment is scanned after an unclean shutdown; without one in
   ``log-start-offset-checkpoint`` the log begins with its first segment.
 - Without the clean-shutdown marker recovery scans the log, and the shutdown counts as unclean.
-- KRaft takes a log without ``partition.metadata`` for a stray one: it renames the log, and begins an empty one.
+- KRaft takes a log without ``partition.metadata`` for a stray one: it renames the log, and begins an empty one (rule
+  ``missing_topic_id``; not in 3.5).
 - Without any producer snapshot the producer state is empty after a clean shutdown, and rebuilt from the log otherwise.
 - A half-written checkpoint or ``partition.metadata`` fails its log directory from 1.0 on (rule
   ``unreadable_checkpoint``). LogManager#loadLogs catches the error of two of them and means to go on, but the
@@ -146,7 +147,7 @@ def _damage_marker(directory: LogDirectory, how: str) -> bool:
 
 
 def _damage_partition_metadata(directory: LogDirectory, damage: FileDamage, decide: Decisions) -> Outcome:
-    """Damage ``partition.metadata``, which never changes, and exists from 2.8 on: in KRaft, of the modes.
+    """Damage ``partition.metadata``, which never changes, and exists from 2.8 on: in the modes with KRaft.
 
     Kafka: LogManager#isStrayKraftReplica (3.9-4.2), BrokerMetadataPublisher#initializeManagers (3.9-4.4).
     """
@@ -154,6 +155,8 @@ def _damage_partition_metadata(directory: LogDirectory, damage: FileDamage, deci
         return NOTHING
     if damage.damage == HALF_WRITTEN:
         return _half_write(directory, damage, decide)
+    if not decide.takes_for_stray.yes():
+        return NOTHING
     lost = directory.storages[damage.name].log.batches
     directory.add(damage.name)
     return Outcome(effective=True, lost=lost)

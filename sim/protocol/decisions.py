@@ -129,6 +129,7 @@ class Decisions:
         self.error_kills_thread = self._on(rules.append_error == "thread-dies")
         self.recovery_fails_on_overlaps = self._on(rules.overlap_recovery == "fails")
         self.fails_on_unreadable_checkpoint = self._on(rules.unreadable_checkpoint == "fails-directory")
+        self.takes_for_stray = self._on(rules.missing_topic_id == "stray")
         self.carries_epochs = self._on(rules.moved_log_epochs == "carried-over")
         self.keeps_log = self._on(rules.lagging_future_log == "keeps-log")
         self.avoids_cordoned = self._on(rules.cordoned_directory == "avoided")

@@ -132,6 +132,7 @@ _HW: Final = Rules(
     append_error="thread-dies",
     overlap_recovery="fails",
     unreadable_checkpoint="ignored",
+    missing_topic_id="kept",
     moved_log_epochs="of-records",
     lagging_future_log="replaces-log",
     skipped_log="waits-for-epoch",
@@ -299,6 +300,7 @@ _KRAFT: Final = _KRAFT_3_5.override(
         "isr_shrink_epoch": "kept",
         "reassignment_completes": "targets-in-isr",
         "clean_shutdown_file": "loaded-only",
+        "missing_topic_id": "stray",
         "directory_assignment": "clears-elr",
     }
 )
@@ -329,6 +331,7 @@ _ELR_4_3: Final = _ELR.override(
 _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
         "reassignment_completes": "min-isr",
+        "missing_topic_id": "kept",
         "reported_directory": "excluded",
         "offline_replica": "refused",
         "removed_directory": "unclean",
@@ -489,6 +492,7 @@ MODES: Final[dict[str, Mode]] = {
                     "reported_directory": "excluded",
                     "offline_replica": "refused",
                     "moved_log_epochs": "carried-over",
+                    "missing_topic_id": "kept",
                     "lagging_future_log": "keeps-log",
                     "skipped_log": "used",
                     "skipped_epoch": "forgets-leo",

@@ -243,6 +243,17 @@ class Rules:
             "LogDirFailureChannel.maybeAddOfflineLogDir",
         ),
     ]
+    missing_topic_id: Annotated[
+        Literal["kept", "stray"],
+        RuleSpec(
+            "What a broker does at its start with a log without the file partition.metadata, which has the topic id: "
+            "it keeps the log; or it takes the log for a stray one, renames it and begins an empty one, while its "
+            "shutdown still counts as clean.",
+            "BrokerMetadataPublisher.findStrayPartitions 3.5, whose error is only logged; "
+            "LogManager.isStrayKraftReplica 3.9, BrokerMetadataPublisher.initializeManagers 4.3",
+            KRAFT,
+        ),
+    ]
     moved_log_epochs: Annotated[
         Literal["of-records", "carried-over"],
         RuleSpec(

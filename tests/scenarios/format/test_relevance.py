@@ -48,6 +48,7 @@ RULES_DECIDE: Final = _REPAIRS | {
     "append_check": ("kip101-scenario-2-batches", "hw", 0, "first-offset"),
     "append_error": ("sessions", "kip101", 1, "partition-fails"),
     "overlap_recovery": ("kip101-scenario-2-batches", "hw", 0, "passes"),
+    "missing_topic_id": ("lost-partition-metadata", "elr", 0, "kept"),
     "unreadable_checkpoint": ("files", "kip320", 7, "ignored"),
     "out_of_range": ("kip903", "hw", 0, "truncates"),
     "hw_needs_min_isr": ("hw-under-min-isr", "hw", 0, "yes"),
