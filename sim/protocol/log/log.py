@@ -171,7 +171,10 @@ class Log:
         while len(segments) > 1 and segments[-1] > self.leo:
             segments.pop()
         segments[0] = min(segments[0], self.leo)
-        self.producers.reload(self.log_start, self.leo)
+        if self.producers.empty_from >= 0:
+            self.producers.reload_truncated(self, removed)
+        else:
+            self.producers.reload(self.log_start, self.leo)
         return removed
 
     def truncate_fully(self, offset: int) -> list[Batch]:

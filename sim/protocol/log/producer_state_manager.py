@@ -46,6 +46,7 @@ class ProducerStateManager:
         snapshots_reloads: a truncation also takes a snapshot: rule ``producer_snapshots`` is not ``rolled``.
         are_snapshots_lost: whether all snapshot files were lost since a process last loaded them.
         began_empty: whether the process began without producers for that reason.
+        empty_from: it did at this offset, and may have no producer since; -1: it has.
     """
 
     __slots__ = (
@@ -54,6 +55,7 @@ class ProducerStateManager:
         "are_snapshots_lost",
         "began_empty",
         "doubt",
+        "empty_from",
         "highest_start",
         "known_from",
         "loaded_at",
@@ -72,6 +74,7 @@ class ProducerStateManager:
         self.doubt = 0
         self.snapshots_reloads = True
         self.are_snapshots_lost = self.began_empty = False
+        self.empty_from = -1
 
     def lose_snapshots(self, *, all_of_them: bool) -> bool:
         """Lose the last snapshot file, or all of them; False without any."""
@@ -90,7 +93,7 @@ class ProducerStateManager:
         (1.1).
         """
         self.began_empty = True
-        self.known_from = leo
+        self.known_from = self.empty_from = leo
         for offset in (*segments[-2:], leo):
             self.take_snapshot(offset)
 
@@ -115,6 +118,21 @@ class ProducerStateManager:
             self.doubt = max(self.doubt, end)
             if self.snapshots_reloads:
                 self.take_snapshot(end)
+
+    def reload_truncated(self, log: Log, removed: list[Batch]) -> None:
+        """`reload` after a truncation, which leaves a state without producers as it is.
+
+        Kafka: UnifiedLog#rebuildProducerState (3.9-4.4), Log#rebuildProducerState (2.0-2.6), Log#loadProducerState
+        (1.1).
+        """
+        empty_from = self.empty_from
+        self.reload(log.log_start, log.leo)
+        if empty_from >= 0:
+            for batch in (*log.batches, *removed):
+                if batch.producer_id >= 0 and batch.last_offset >= empty_from:
+                    self.empty_from = -1
+                    return
+            self.known_from = self.empty_from = min(empty_from, log.leo)
 
     def _load_snapshot(self, log_start: int, end: int) -> None:
         """Remove snapshots out of range; load the last left. Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.4)."""

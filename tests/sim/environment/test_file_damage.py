@@ -154,7 +154,17 @@ def test_without_snapshots_a_clean_start_knows_no_producer(clean: bool) -> None:
     assert machine.misses() is clean
     assert machine.replica.log.producers.known_from == (5 if clean else 0)
     machine.replica.truncate_to(4)
-    assert machine.replica.log.producers.known_from == (3 if clean else 0)  # From the empty snapshot of the segment.
+    assert machine.replica.log.producers.known_from == (4 if clean else 0)  # A state without producers stays empty.
+
+
+def test_a_truncation_reads_the_log_again_once_there_is_a_producer() -> None:
+    machine = Damaged()
+    machine.shut_down()
+    machine.damage(SNAPSHOTS, LOST)
+    machine.start()
+    machine.replica.append_new(9, 1, 1, (7, 0, 0))
+    machine.replica.truncate_to(4)
+    assert machine.replica.log.producers.known_from == 3  # From the empty snapshot of the last segment.
 
 
 def test_an_old_snapshot_loses_nothing() -> None:
