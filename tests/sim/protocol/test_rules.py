@@ -80,6 +80,7 @@ def test_kip101_differs_in_these_rules() -> None:
         "shutting_down_leader",
         "last_isr_member",
         "preferred_election",
+        "unreadable_checkpoint",
     }
 
 

@@ -90,7 +90,7 @@ def test_a_truncation_goes_back_to_a_snapshot_or_to_the_log() -> None:
 @pytest.mark.parametrize(("rule", "known"), [("rolled", [2, 0]), ("kept", [2])])
 def test_rule_decides_whether_a_truncation_takes_a_snapshot(rule: str, known: list[int]) -> None:
     decide = Decisions(KIP101.override({"producer_snapshots": rule}))
-    one, _, _ = Storage(StorageSettings(*[1] * 8)).recover(decide, clean=True)
+    one, _, _ = Storage(StorageSettings(*[1] * 10)).recover(decide, clean=True)
     for sequence in (0, 2, 4):
         one.append_new(0, 2, 0, (1, 0, sequence))
     one.truncate_to(4)
