@@ -241,21 +241,26 @@ class OnBrokers:
         releases: the releases.
         pace: seconds of the scenario per real second.
         without: why brokers cannot run it; then there are no releases.
-        shown_on: releases on whose brokers a program of its own, which `without` names, showed the failure each time.
+        shown_on: releases on whose brokers a program of its own, which `without` names, showed the failure each time,
+            or this scenario with other settings.
+        shown_by: in how many runs those of `shown_on` showed it, and with which settings.
     """
 
     releases: tuple[_Release, ...] = ()
     pace: values.Positive = 5
     without: values.Words = ""
     shown_on: tuple[_Release, ...] = ()
+    shown_by: values.Words = ""
 
     @staticmethod
     def check_table(table: Any) -> None:
         """Check what keys demand of each other; raises ValueError."""
         if bool(table.releases) == bool(table.without):
             raise ValueError("it has either 'releases', or 'without', the reason why there are none")
-        if table.shown_on and not table.without:
-            raise ValueError("'shown_on' needs 'without', which names the program")
+        if table.shown_on and not (table.without or table.shown_by):
+            raise ValueError("'shown_on' needs 'without', which names the program, or 'shown_by', the settings")
+        if table.shown_by and not table.shown_on:
+            raise ValueError("'shown_by' needs 'shown_on', the releases")
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,10 @@ def _releases(name: str) -> tuple[list[str], list[str]]:
     others = [
         f"{trial.release}{' (outside the promise)' if trial.outside else ''}" for trial in agreed if not trial.fails
     ]
-    return [trial.release for trial in agreed if trial.fails], others
+    shown = [trial.release for trial in agreed if trial.fails]
+    if scenario.confirm is not None and scenario.confirm.shown_by:
+        shown += [f"{release} ({scenario.confirm.shown_by})" for release in scenario.confirm.shown_on]
+    return shown, others
 
 
 def _section(one: KnownFinding) -> Iterator[str]:

@@ -95,6 +95,8 @@ def _lines(story: TicketStory, confirmed: Mapping[str, Any] | None, files: Mappi
         yield f"| {trial.release} | {trial.agreed} of {trial.runs} | {_outcome(trial, kept)} | {trial.day} |"
     shown = dict.fromkeys(kind for trial in story.tried if trial.agreed for kind in (*trial.violations, *trial.outside))
     yield from ("", *(f"- {kind}: {_happened(kind)}" for kind in shown))
+    if scenario.confirm is not None and scenario.confirm.shown_by:
+        yield from ("", f"Kafka {', '.join(scenario.confirm.shown_on)}: {scenario.confirm.shown_by}.")
     yield from ("", "## Configuration", "")
     plane = "KRaft, one controller" if story.mode.rules.control_plane == "kraft" else "ZooKeeper"
     yield f"{counted(scenario.brokers, 'broker')}, {plane}{_feature(story)}; a topic of one partition."

@@ -19,7 +19,7 @@ from highwater.lab.tickets.findings_page import concerned
 from highwater.lab.tickets.story import CONFIRMED
 from scenarios.format import catalogue
 from tests.places import ROOT
-from tests.verification.confirm.entries import ENTRIES, WITHOUT, Entry
+from tests.verification.confirm.entries import ENTRIES, OTHERWISE, WITHOUT, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -172,14 +172,16 @@ def _lacking(wanted: Iterable[Entry], runs: int, output: Path) -> Iterator[Entry
 
 
 def table(lines: Iterable[Mapping[str, Any]]) -> str:
-    """The table of confirmed runs: what was confirmed on which releases, and how long each run took.
+    """The tables of runs: what was confirmed on which releases, and how long each run took; runs that were not
+    confirmed; and scenarios that brokers do not run.
 
     Runs of another harness count only if there is none of this one, and have a star.
     """
     told: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for line in lines:
         told.setdefault((line["scenario"], line["release"]), []).append(line)
-    rows = ["| scenario | confirmed on (seconds of each run) | not confirmed | day |", "|---|---|---|---|"]
+    rows = ["| scenario | confirmed on (seconds of each run) | day |", "|---|---|---|"]
+    others = ["", "## Runs that were not confirmed", "", "| scenario | release: what differed |", "|---|---|"]
     for scenario in dict.fromkeys(entry.scenario for entry in ENTRIES):
         good, bad, days = [], [], []
         for entry in ENTRIES:
@@ -190,9 +192,14 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
             if seconds := [f"{run['seconds']:.0f}" for run in new or runs if run["code"] == 0]:
                 good.append(f"{entry.release} ({'/'.join(seconds)}){star}")
             bad += [f"{entry.release}: {_said(run['differs'])}{star}" for run in new or runs if run["code"] != 0]
-        rows.append(f"| `{scenario}` | {', '.join(good) or '-'} | {'; '.join(bad)} | {max(days, default='-')} |")
-    rows += [f"| `{scenario}` | - | {reason} | |" for scenario, reason in WITHOUT.items()]
-    return "\n".join(rows) + "\n"
+        if scenario in OTHERWISE:
+            releases, how = OTHERWISE[scenario]
+            good += [f"{release} ({how})" for release in releases]
+        rows.append(f"| `{scenario}` | {', '.join(good) or '-'} | {max(days, default='-')} |")
+        others += [f"| `{scenario}` | {'; '.join(bad)} |"] if bad else []
+    others += ["", "## Scenarios that brokers do not run", "", "| scenario | why |", "|---|---|"]
+    others += [f"| `{scenario}` | {reason} |" for scenario, reason in WITHOUT.items()]
+    return "\n".join([*rows, *others]) + "\n"
 
 
 def tell_concerned() -> None:

@@ -28,3 +28,5 @@ _TABLES: Final = {data["name"]: OnBrokers(**data["confirm"]) for data in with_ta
 ENTRIES: Final = tuple(Entry(name, release, runs.pace) for name, runs in _TABLES.items() for release in runs.releases)
 WITHOUT: Final = {name: runs.without for name, runs in _TABLES.items() if runs.without}
 """Scripted scenarios that are not acted out -> why."""
+OTHERWISE: Final = {name: (runs.shown_on, runs.shown_by) for name, runs in _TABLES.items() if runs.shown_by}
+"""Scenario -> releases on whose brokers it showed its failure with other settings, and in how many runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -74,9 +75,16 @@ def test_the_table_says_what_was_confirmed() -> None:
     bad = {**good, "release": "3.9.0", "code": 1, "differs": [{"what": "verdict"}, {"what": "log of broker 1"}]}
     old = {**good, "release": "2.6.0", "harness": "another", "day": "2026-01-01"}
     text = table([{**old, "release": "4.1.0"}, good, {**good, "seconds": 19.7}, bad, old])
-    row = "2.6.0 (21)*, 4.1.0 (21/20) | 3.9.0: verdict, log of broker 1 | 2026-01-02 |"
-    assert f"| `last-replica-standing` | {row}" in text
-    assert "| `missed-bounce` | - |  | - |" in text
+    confirmed, others, not_run = text.split("\n## ")
+    assert "| `last-replica-standing` | 2.6.0 (21)*, 4.1.0 (21/20) | 2026-01-02 |" in confirmed
+    assert "| `missed-bounce` | - | - |" in confirmed
+    assert re.search(
+        r"^\| `duplicates-across-epochs` \| 4\.4\.0 \(3 of 3 with `--set elig.*\) \| - \|$", confirmed, re.MULTILINE
+    )
+    assert [line for line in others.splitlines() if "`" in line] == [
+        "| `last-replica-standing` | 3.9.0: verdict, log of broker 1 |"
+    ]
+    assert "| `two-producers` | `confirm` has one producer |" in not_run
 
 
 def test_a_run_counts_if_harness_and_scenario_are_the_present_ones() -> None:
