@@ -162,6 +162,7 @@ class ProducerStateManager:
             base: base offset of the segment.
             end: end of its data.
         """
+        self.empty_from = -1
         self._load_snapshot(log_start, base)
         if not self.snapshots:
             self.known_from = max(min(self.known_from, base), first)
