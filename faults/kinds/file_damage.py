@@ -15,11 +15,11 @@ from faults.plan import Fault
 from sim.environment.file_damage import FILES, HALF_WRITTEN, LOST, OLD, FileDamage
 from sim.hosts.cluster import Cluster
 
+NAMES: Final = ("", *FILES)
+"""Name of the file at the number."""
 _FILE: Final = Amount(
-    "file", Param("file", required=True), "index of the file", (0, len(FILES) - 1), most=len(FILES) - 1
+    "file", Param("file", required=True), "number of the file", (1, len(FILES)), least=1, most=len(FILES)
 )
-
-
 DAMAGED: Final = Duration("restart_us", "restart_ms")
 """A broker is down with a damaged file; then it is started, after a file with which it cannot start is removed."""
 
@@ -45,14 +45,14 @@ class FileDamageFault(BrokerStop):
         cluster.damaged_files.repair(target, self._damage(cluster, fault))
 
     def _damage(self, cluster: Cluster, fault: Fault) -> FileDamage:
-        return FileDamage(FILES[fault.value], self.damage, fault.partition or cluster.name, fault)
+        return FileDamage(NAMES[fault.value], self.damage, fault.partition or cluster.name, fault)
 
     def value_of(self, params: Mapping[str, Any]) -> int:
-        """The index of the file."""
-        return FILES.index(params["file"])
+        """The number of the file."""
+        return NAMES.index(params["file"])
 
     def param_of(self, value: int) -> int | str:
-        return FILES[value]
+        return NAMES[value]
 
 
 class FileLost(FileDamageFault):

@@ -37,7 +37,7 @@ MARKER: Final = ".kafka_cleanshutdown"
 PARTITION_METADATA: Final = "partition.metadata"
 SNAPSHOTS: Final = "producer-snapshot"
 FILES: Final = (EPOCHS, HW, RECOVERY_POINT, LOG_START, MARKER, PARTITION_METADATA, SNAPSHOTS)
-"""The files that may be damaged; plans have their indices. The first and the last two belong to one replica."""
+"""The files that may be damaged; plans have their numbers, from 1. The first and the last two belong to one replica."""
 LOST: Final = "lost"
 OLD: Final = "old"
 HALF_WRITTEN: Final = "half-written"

@@ -67,7 +67,7 @@ VALUES = {
     "min-isr-change": (1, 3),
     "next-batches": (1, 3),
     "admin-election": (0, 3),
-    **dict.fromkeys(("file-lost", "file-old", "file-half-written"), (0, 6)),
+    **dict.fromkeys(("file-lost", "file-old", "file-half-written"), (1, 7)),
     "message-loss": (1, 17),
     "message-hold": (1, 17),
     "message-copy": (1, 12),

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from faults.kinds.file_damage import NAMES
 from faults.kinds.injection import Injection
 from faults.plan import Fault, Plan
-from sim.environment.file_damage import FILES
 from sim.history import steps
 from tests.sim.world import World
 
@@ -15,7 +15,7 @@ def strike(world: World, kind: str, file: str, broker: int = 2, restart_s: int =
     injection = Injection(world.cluster)
     now_us = world.cluster.kernel.now_us
     lasts_us = restart_s * SECOND_US if restart_s >= 0 else -1
-    injection.schedule(Plan((Fault(kind, now_us, (broker,), lasts_us, value=FILES.index(file)),)))
+    injection.schedule(Plan((Fault(kind, now_us, (broker,), lasts_us, value=NAMES.index(file)),)))
     world.run(1)
     return injection
 
@@ -93,7 +93,7 @@ def test_a_broker_with_another_log_directory_starts_without_the_one_that_failed(
 def test_a_fault_that_is_over_before_its_process_ends_damages_nothing() -> None:
     world = ready("kip320")
     injection = Injection(world.cluster)
-    injection.strike(Fault("file-lost", 0, (2,), value=0))
+    injection.strike(Fault("file-lost", 0, (2,), value=1))
     injection.heal()
     world.run(10)
     assert not world.of("file-damaged")
