@@ -109,10 +109,11 @@ test-compiled: build/compiled/done
 		tests/golden tests/scenarios tests/highwater/lab/advise tests/highwater/lab/explore tests/verification/conformance \
 		tests/test_determinism.py
 
-# The tests of Spark in each version of pyspark that sweeps take, installed in build/spark: 400 MB and two minutes for each.
-# ONLY=3.5.9 chooses one.
+# Each version of pyspark that sweeps take, installed in build/spark (500 MB each): tests, sweeps, Connect, a standalone cluster, the
+# data source, streams, tables, and kills of drivers, executors and servers; a quarter of an hour for each. ONLY=3.5.9 chooses one,
+# COLUMNS=resume,stream what is tried, KEEP=1 keeps the results and their table in the guide.
 test-spark: venv
-	$(BIN)/python -m tests.verification.spark_versions $(ONLY)
+	$(BIN)/python -m tests.verification.spark_versions $(ONLY) $(if $(COLUMNS),--columns $(COLUMNS)) $(if $(KEEP),--keep)
 
 # A report and a picture in headless Chromium; says so where there is none.
 test-browser: venv
@@ -254,4 +255,4 @@ confirm: venv
 # What make, its tools and a build have made here, and nothing else: `dist` and `store` may hold what was put there.
 clean:
 	test ! -e .venv/others.txt || rm -rf .venv
-	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/docs build/packages build/playground build/reviews build/site build/wheel build/python3.1[1234]
+	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/docs build/packages build/playground build/reviews build/site build/spark build/wheel build/python3.1[1234]

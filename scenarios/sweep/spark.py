@@ -21,6 +21,7 @@ from functools import partial
 from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
+from socketserver import BaseServer
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
@@ -180,14 +181,15 @@ class SparkBackend:
                 del begun[0]
                 yield plan
         except BaseException as error:
-            with suppress(Exception):
-                for plan, _ in begun:
-                    _cancel(spark, _tag(plan))
-            wait([writing for _, writing in begun], STOP_SECONDS)
+            # In a thread, for a client of Connect calls a server that has ended again and again, for minutes.
+            cancelling = [_in_thread(partial(_cancel, spark, _tag(plan))) for plan, _ in begun]
+            wait([*cancelling, *(writing for _, writing in begun)], STOP_SECONDS)
             if "No space left on device" in str(error):
                 raise OSError(errno.ENOSPC, "No space left on device") from None
             if isinstance(error, Exception) and re.search(_UNWRITABLE, str(error)):
                 raise _cannot_write(folder, error) from None
+            if isinstance(error, Exception) and (failure := _failure(error)) is not None:
+                raise failure from None
             raise
 
     @property
@@ -269,6 +271,7 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
             _import_as_here()
     if _starts_jvm(settings):
         settings = REDACTION | QUIET | settings
+        _let_jvm_end_quietly()
         os.environ["JAVA_HOME"] = str(shim(java_of_spark(pyspark.__version__).home))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -308,6 +311,19 @@ def _quieten() -> None:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not {"SPARK_CONF_DIR", "SPARK_HOME"} & os.environ.keys():
         os.environ["SPARK_CONF_DIR"] = str(kept("spark", "log4j2.properties", LOG4J))
+
+
+def _let_jvm_end_quietly() -> None:
+    """Print no traceback of pyspark's thread for accumulators when the JVM is gone."""
+    from pyspark import accumulators
+
+    def handle_error(server: BaseServer, request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError):
+            BaseServer.handle_error(server, request, address)
+
+    for kind in vars(accumulators).values():
+        if isinstance(kind, type) and issubclass(kind, BaseServer):
+            kind.handle_error = handle_error  # type: ignore[assignment, method-assign]
 
 
 def _import_as_here() -> None:
@@ -371,6 +387,18 @@ def check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
             "`highwater spark-package` makes it, or allow both with --mixed-builds"
         )
     return len(found)
+
+
+def _failure(error: Exception) -> UnavailableError | None:
+    """What a user can repair where a job failed; None for an exception of this code, on a worker or here."""
+    text = str(error)
+    if refusal := _worker_refusal(text):
+        return UnavailableError(refusal)
+    lost = isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
+    if not (lost or _is_of_spark(error)) or "Traceback (most recent call last)" in text:
+        return None
+    reason = "its Java has ended" if lost else "".join(re.findall(r'details = "(.*?)"', text)[:1]) or _reason(error)
+    return UnavailableError(masked(f"Spark failed: {reason}; the same command resumes the sweep"))
 
 
 def _is_of_spark(error: Exception) -> bool:

@@ -11,11 +11,17 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from socketserver import BaseServer
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import create_autospec
 
 import pytest
+
+pytest.importorskip("pyspark")
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from scenarios.format import plugins
 from scenarios.format.catalogue import load
@@ -33,6 +39,8 @@ from tests.scenarios.sweep.spark_session import SECRET
 from tests.scenarios.sweep.spark_session import session as session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from scenarios.format.grid import Grid
@@ -261,8 +269,6 @@ def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_error_of_the_jvm_or_of_a_package_is_one_line() -> None:
-    from py4j.protocol import Py4JError
-
     class Session:
         def __init__(self, error: Exception) -> None:
             self.error = error
@@ -275,6 +281,60 @@ def test_an_error_of_the_jvm_or_of_a_package_is_one_line() -> None:
         spark.check_workers(cast("Any", Session(java)), mixed_builds=False)
     with pytest.raises(UnavailableError, match=r"^Spark's workers do not start: pyarrow requires NumPy 2$"):
         spark.check_workers(cast("Any", Session(ImportError("pyarrow requires NumPy 2"))), mixed_builds=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "Spark failed: its Java has ended; "),
+        (Py4JNetworkError("Error while sending or receiving"), "Spark failed: its Java has ended; "),
+        (
+            Py4JError(
+                "An error occurred.\n: org.apache.spark.SparkException: Job aborted: ExecutorLostFailure\n\tat x"
+            ),
+            "Spark failed: org.apache.spark.SparkException: Job aborted: ExecutorLostFailure; ",
+        ),
+        (
+            PySparkException('<_InactiveRpcError of RPC:\n\tstatus = UNAVAILABLE\n\tdetails = "refused"\n>'),
+            "Spark failed: refused; ",
+        ),
+        (PySparkException("ModuleNotFoundError: No module named 'sim'"), "Spark's workers have no Highwater "),
+    ],
+)
+def test_a_job_that_spark_cannot_finish_is_one_line(error: Exception, reason: str) -> None:
+    failure = spark._failure(error)
+    assert failure is not None
+    assert str(failure).startswith(reason)
+    assert "\n" not in str(failure)
+
+
+def test_an_exception_of_this_code_stays_an_internal_error() -> None:
+    worker = Py4JError("An error.\n: PythonException: Traceback (most recent call last):\nKeyError: 'x'")
+    assert spark._failure(worker) is None
+    assert spark._failure(KeyError("x")) is None
+
+
+def test_the_thread_for_accumulators_prints_no_end_of_the_jvm(capsys: pytest.CaptureFixture[str]) -> None:
+    from pyspark import accumulators
+
+    spark._let_jvm_end_quietly()
+    (kind, *_) = (
+        each for each in vars(accumulators).values() if isinstance(each, type) and issubclass(each, BaseServer)
+    )
+    server: Any = create_autospec(kind, instance=True)
+
+    def said(call: Callable[[str], object], text: str) -> str:
+        try:
+            call(text)
+        except Exception:
+            kind.handle_error(server, cast("Any", None), None)
+        return capsys.readouterr().err
+
+    def end(text: str) -> None:
+        raise EOFError(text)
+
+    assert said(end, "") == ""
+    assert "Traceback" in said(int, "x")
 
 
 @pytest.mark.parametrize(
