@@ -40,5 +40,11 @@ def test_a_notebook_shows_what_is_kept_in_it(notebook: Path, tmp_path: Path) -> 
     assert any(drawn)
 
 
-def test_there_are_four_that_pages_name() -> None:
-    assert [notebook.stem for notebook in NOTEBOOKS] == ["kip-101", "one-seed", "reading-a-sweep", "what-each-bought"]
+def test_there_are_five_that_pages_name() -> None:
+    assert [notebook.stem for notebook in NOTEBOOKS] == [
+        "kip-101",
+        "on-spark",
+        "one-seed",
+        "reading-a-sweep",
+        "what-each-bought",
+    ]

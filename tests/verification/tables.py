@@ -56,12 +56,14 @@ MASTER: Final = "local-cluster[2,1,512]"
 """Two executors, in processes of their own."""
 EXECUTORS: Final = {
     "spark.executor.memory": "512m",
+    "spark.task.maxFailures": "16",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-MORE: Final = 30
-"""Seeds that each start adds."""
-LATEST_SECONDS: Final = 20.0
-EARLIEST_SECONDS: Final = 2.0
+MORE: Final = 120
+"""Seeds that each start adds: some waves."""
+SECONDS: Final = 2.0
+"""The longest time until a kill, from the moment on that it waits for."""
+WAIT_SECONDS: Final = 900
 VICTIMS: Final = {"executors": "CoarseGrainedExecutorBackend", "workers": "pyspark.(daemon|worker)"}
 """What is killed besides drivers -> words of its command."""
 
@@ -88,6 +90,7 @@ class Target:
         """Start the sweep in a process group of its own."""
         words = [str(self.python), "-m", "highwater", "sweep", "power", "--modes", "hw,kip101"]
         words += ["--seeds", f"0..{seeds}", "--master", MASTER, "--output", str(self.folder / "out"), "--quiet"]
+        words += ["--task-seconds", "0.3"]
         words += ["--table", self.table]
         for key, value in {**EXECUTORS, **self.settings}.items():
             words += ["--conf", f"{key}={value}"]
@@ -118,40 +121,58 @@ def target(form: str, python: Path, folder: Path, package: str) -> Target:
     return Target(python, folder, "iceberg:lake.db.rows", settings | ICEBERG | lake)
 
 
-def killed_often(swept: Target, kills: int, rng: random.Random) -> tuple[Counter[str], int]:
-    """Kill a sweep `kills` times, then let it end; returns what was killed, and the exit code.
+def killed_often(swept: Target, kills: int, rng: random.Random) -> tuple[Counter[str], int, int]:
+    """Kill a sweep `kills` times, then let it end; returns what was killed, the last range of seeds, and the exit code.
 
-    A sweep that ends before its moment comes is no kill: the next moments come earlier.
+    Executors and workers are killed while a wave is written; a driver also just after, when the table gets the wave. A
+    sweep that has ended by then is no kill.
     """
     killed: Counter[str] = Counter()
-    latest = LATEST_SECONDS
+    seeds = 0
     while killed.total() < kills:
-        process = swept.start(MORE * (1 + killed.total()))
-        try:
-            process.wait(rng.uniform(EARLIEST_SECONDS, latest))
-        except subprocess.TimeoutExpired:
-            kind = ("drivers", *VICTIMS)[killed.total() % 3]
-            found = process_of(process, VICTIMS[kind]) if kind in VICTIMS else []
-            if found:
-                os.kill(rng.choice(found), signal.SIGKILL)
-                process.wait(600)
-            else:
-                kind = "drivers"
+        seeds += MORE
+        process = swept.start(seeds)
+        for kind in ("executors", "workers", "executors", "drivers"):
+            late = kind == "drivers" and rng.random() < 2 / 3
+            if killed.total() == kills or not _has_new(
+                swept.folder, "_MANIFEST.json" if late else "*.parquet", process
+            ):
+                break
+            time.sleep(rng.uniform(0.0, SECONDS))
+            found = [process.pid] if kind == "drivers" else process_of(process, VICTIMS[kind])
+            if process.poll() is not None:
+                break
+            if kind == "drivers":
                 kill_group(process)
+            elif found:
+                os.kill(rng.choice(found), signal.SIGKILL)
+            else:
+                continue
             killed[kind] += 1
-        else:
-            latest = max(EARLIEST_SECONDS + 1, latest * 0.8)
-    return killed, swept.start(MORE * (1 + kills)).wait(900)
+            sys.stderr.write(f"{killed.total()} of {kills}: {kind}\n")
+        process.wait(WAIT_SECONDS)
+    return killed, seeds + MORE, swept.start(seeds + MORE).wait(WAIT_SECONDS)
+
+
+def _has_new(folder: Path, pattern: str, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until the results have a new file; False if the process ends first."""
+    results = folder / "out" / "results"
+    before = set(results.rglob(pattern))
+    while process.poll() is None:
+        if set(results.rglob(pattern)) - before:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def tried(form: str, python: Path, folder: Path, package: str, kills: int, rng: random.Random) -> Tried:
     """Kill sweeps into a table, and compare it with their folder."""
     swept = target(form, python, folder, package)
-    killed, code = killed_often(swept, kills, rng)
+    killed, seeds, code = killed_often(swept, kills, rng)
     problem = swept.compared() if code in (0, 1, 3) else (folder / "log").read_text(encoding="utf-8")[-2000:]
     count = len(pq.read_table(folder / "out" / "results", columns=["seed"]))
     said = ", ".join(f"{number} {kind}" for kind, number in sorted(killed.items()))
-    if not problem and count != 2 * MORE * (1 + kills):
+    if not problem and count != 2 * seeds:
         problem = f"the sweep has {count} rows"
     return Tried(f"{said} killed", count, problem)
 

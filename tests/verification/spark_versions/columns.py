@@ -46,7 +46,7 @@ SPECULATION: Final = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     "spark.dynamicAllocation.minExecutors": "0",
-    "spark.dynamicAllocation.executorIdleTimeout": "2s",
+    "spark.dynamicAllocation.executorIdleTimeout": "20s",
 }
 """Speculates on nearly every task."""
 FEW: Final = 40
