@@ -67,9 +67,17 @@ def register(spark: SparkSession) -> None:
         raise UnavailableError(
             f"pyspark {pyspark.__version__} has no data sources in Python, 4.0 has: take highwater.spark.runs"
         )
+    from pyspark.errors import AnalysisException
+
     from highwater.spark_source import NarrowedSource, RunsSource, pushes_down
 
-    spark.dataSource.register(NarrowedSource if pushes_down(spark) else RunsSource)
+    narrows = pushes_down(spark)
+    try:
+        spark.dataSource.register(NarrowedSource if narrows else RunsSource)
+    except AnalysisException as error:
+        # Spark 4.0 keeps the source that it has found where Highwater is installed; both run all seeds.
+        if narrows or "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
 
 
 @as_function_of(StreamRequest)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import create_autospec
 
 import pytest
 
 pytest.importorskip("pyspark.sql.datasource", reason="pyspark before 4.0 has no data sources in Python")
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 from pyspark.sql import datasource as of
 from pyspark.sql.datasource import DataSourceReader
 
@@ -19,8 +22,6 @@ from sim.errors import InputError
 from tests.scenarios.sweep.spark_session import session as session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from scenarios.sweep.units import Sweep
 
 ASKED = {"scenarios": "power, canary", "modes": "hw,kip101", "seeds": "40..44"}
@@ -46,6 +47,19 @@ def test_the_rows_are_those_of_runs(session: SparkSession) -> None:
     found = by_key(frame.load().collect())
     assert found == by_key(expected.collect())
     assert len(found) == 32
+
+
+def test_what_spark_has_found_by_itself_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = AnalysisException("[DATA_SOURCE_ALREADY_EXISTS] Data source 'highwater' already exists.")
+    session = create_autospec(SparkSession, instance=True)
+    for narrows, error in ((False, found), (False, AnalysisException("[OTHER] x")), (True, found)):
+        session.dataSource.register.side_effect = error
+        monkeypatch.setattr(spark_source, "pushes_down", lambda _, narrows=narrows: narrows)
+        if error is found and not narrows:
+            hw.spark.register(session)
+            continue
+        with pytest.raises(AnalysisException):
+            hw.spark.register(session)
 
 
 @pytest.mark.world

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -159,8 +160,9 @@ def _has_new(folder: Path, pattern: str, process: subprocess.Popen[bytes]) -> bo
     results = folder / "out" / "results"
     before = set(results.rglob(pattern))
     while process.poll() is None:
-        if set(results.rglob(pattern)) - before:
-            return True
+        with suppress(FileNotFoundError):  # A folder that Spark removes meanwhile.
+            if set(results.rglob(pattern)) - before:
+                return True
         time.sleep(0.02)
     return False
 
@@ -188,7 +190,7 @@ def main() -> int:
     unpack_wheel()
     wrong = False
     for form, package in PACKAGES[asked.version].items():
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
             begin = time.monotonic()
             done = tried(form, python, Path(place), package, asked.kills, random.Random(asked.seed))
             took = time.monotonic() - begin

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -260,11 +261,17 @@ def stream(place: Place) -> str:
     return f"{place.restarts} restarts after SIGKILL, {seeds} seeds"
 
 
+def _parts(place: Place, output: str) -> list[Path]:
+    while True:
+        with suppress(FileNotFoundError):  # A folder that Spark removes meanwhile.
+            return list((place.folder / output).glob("results/**/*.parquet"))
+
+
 def when_at_work(place: Place, output: str, process: subprocess.Popen[bytes], more: float) -> None:
     """Wait until tasks have written something in the sweep's folder, and a random part of `more` seconds."""
     end = time.monotonic() + WAIT_SECONDS
-    before = set((place.folder / output).glob("results/**/*"))
-    while not any(path.suffix == ".parquet" for path in {*(place.folder / output).glob("results/**/*")} - before):
+    before = set(_parts(place, output))
+    while not set(_parts(place, output)) - before:
         log = (place.folder / f"{output}.log").read_text()
         require(process.poll() is None and time.monotonic() < end, f"ended too early: {log[-1500:]}")
         time.sleep(0.02)
