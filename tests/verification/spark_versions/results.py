@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tests.places import ROOT
 from tests.verification.spark_versions.columns import COLUMNS
+from tests.verification.spark_versions.environments import VERSIONS
 
 FILE: Final = Path(__file__).with_name("results.json")
 """Version -> column -> result, what was run, date, and version of Highwater."""
@@ -26,7 +27,7 @@ def kept() -> Results:
 
 def keep(results: Results) -> None:
     """Write results, and their table into the page."""
-    ordered = {version: results[version] for version in sorted(results)}
+    ordered = {version: results.get(version, {}) for version in VERSIONS}
     FILE.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     PAGE.write_text(head + BEGIN + table(ordered) + END + rest.partition(END)[2], encoding="utf-8")
@@ -42,8 +43,7 @@ def table(results: Results) -> str:
         cells = (_cell(results[version].get(column)) for version in versions)
         lines.append(f"| {_label(column)} | " + " | ".join(cells) + " |")
     dates = sorted({each["date"] for found in results.values() for each in found.values()})
-    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-    return "\n".join(lines) + f"\n\nTried on {when}.\n"
+    return "\n".join(lines) + f"\n\nTried on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}.\n"
 
 
 def _label(column: str) -> str:
