@@ -392,7 +392,8 @@ def _loss(outcome: ExperimentOutcome, loss: Loss | None, output: Path | None) ->
     if loss is None:
         yield "None was found."
         return
-    size = f"{counted(loss.faults, 'fault')} and {counted(loss.batches, 'batch', 'batches')}"
+    struck = f" on {counted(loss.brokers, 'broker')}" if loss.brokers else ""
+    size = f"{counted(loss.faults, 'fault')}{struck} and {counted(loss.batches, 'batch', 'batches')}"
     more = "" if loss.is_whole else " (the time was over before all of them were tried: a larger --budget continues)"
     yield f"Seed {loss.seed}, with {size}{more}:"
     yield from loss.story
@@ -467,6 +468,7 @@ def _loss_as_json(loss: Loss) -> dict[str, Any]:
     return {
         "seed": loss.seed,
         "faults": loss.faults,
+        "brokers": loss.brokers,
         "batches": loss.batches,
         "whole": loss.is_whole,
         "story": loss.story,

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
+from faults.kinds.groups import GROUPINGS
 from highwater.lab.advise.experiment import (
     ACKS,
     ELR,
@@ -24,6 +25,8 @@ from reports.analysis.statistics import CONFIDENCE, interval, mcnemar
 from reports.drawing import explanation
 from reports.drawing.observed_run import observe
 from reports.formatting import percent
+from scenarios.format.findings import all_findings
+from scenarios.properties import known, releases
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.ddmin import ddmin
 from scenarios.single import recording
@@ -31,12 +34,14 @@ from sim.config import KEYS
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from faults.kinds.injection import RealisedFault
     from highwater.lab.advise.experiment import Experiment, ExperimentCell
     from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
 
+FINDINGS: Final = "highwater/lab/confirm/FINDINGS.md"
 LEVEL: Final = 1 - CONFIDENCE
 TRIED: Final = 3
 """Losing runs that are made smaller."""
@@ -189,12 +194,36 @@ def _min_isr_price(size: int, factor: int) -> str:
     )
 
 
+def _is_elr_on(experiment: Experiment) -> bool:
+    return bool(experiment.scenario.config.get(ELR, KEYS[ELR].default))
+
+
 def _release(mode: Mode, experiment: Experiment) -> str:
-    """A newer release in words, with the feature that it needs for what it saves."""
-    is_on = bool(experiment.scenario.config.get(ELR, KEYS[ELR].default))
-    elr = is_on and has_elr(mode) and not has_elr(experiment.modes[0])
+    """A newer release in words: the last one of its line that the mode models, with the feature that it needs for what
+    it saves.
+    """
+    elr = _is_elr_on(experiment) and has_elr(mode) and not has_elr(experiment.modes[0])
     feature = f", with the feature {ELR}=1, which an upgrade does not turn on (kafka-features.sh)" if elr else ""
-    return f"Run Kafka {mode.release} (mode {mode.name}{feature})"
+    last = known.last_of(known.minor(mode.release))
+    if last == mode.release or releases.find(last, mode.rules.control_plane).mode is not mode:
+        return f"Run Kafka {mode.release} (mode {mode.name}{feature})"
+    return f"Run Kafka {last} (simulated as {mode.release}, mode {mode.name}{feature})"
+
+
+def shown_with_elr(mode: Mode) -> int:
+    """How many findings a release with ELRs shows, of those that FINDINGS.md lists."""
+    return sum(
+        finding.table.number is not None and finding.expect.get(mode.name, "").startswith("violates")
+        for finding in all_findings().values()
+    )
+
+
+def _known_losses(mode: Mode, experiment: Experiment) -> str:
+    """What to read before a newer release is installed."""
+    if not (_is_elr_on(experiment) and has_elr(mode)):
+        return f"First read {FINDINGS}: how each release can lose records"
+    minor = known.minor(mode.release)
+    return f"First read {FINDINGS}: {counted(shown_with_elr(mode), 'finding')} of Kafka {minor} with ELR"
 
 
 def advised(outcome: ExperimentOutcome) -> list[tuple[ChangeEffect, Change, Mode]]:
@@ -227,6 +256,7 @@ def recommendations(outcome: ExperimentOutcome) -> list[str]:
             f"{what}: {percent(finding.lost / finding.runs)} of the runs lose records instead of "
             f"{percent(now.lost / now.runs)} (only before: {finding.saved}, only after: {finding.cost}, "
             f"p {finding.p:.2g}){f'. Price: {costs}' if costs else ''}"
+            + ("" if finding.mode == now.mode else f". {_known_losses(mode, outcome.experiment)}")
         )
     if not now.lost:
         lines.append(
@@ -249,6 +279,7 @@ class Loss:
 
     Attributes:
         is_whole: whether the time sufficed to try each fault and batch.
+        brokers: number of brokers that the faults struck; one fault may strike several.
     """
 
     seed: int
@@ -257,6 +288,7 @@ class Loss:
     story: tuple[str, ...]
     plan: str
     is_whole: bool = True
+    brokers: int = 0
 
     @property
     def size(self) -> tuple[int, int]:
@@ -314,4 +346,16 @@ def _smallest(scenario: Scenario, mode: Mode, seed: int, until_s: float) -> Loss
     story = explanation.told(observed, kind) if kind else []
     plan = recording.to_text(recording.to_json(case.scenario, observed.result))
     lines = tuple(f"{sentence.at_us / 1_000_000:.3f} s  {sentence.text}" for sentence in story)
-    return Loss(seed, len(case.faults), len(case.sends), lines, plan, is_whole)
+    brokers = len(_struck(case.scenario, observed.result.struck))
+    return Loss(seed, len(case.faults), len(case.sends), lines, plan, is_whole, brokers)
+
+
+def _struck(scenario: Scenario, realised: Iterable[RealisedFault]) -> set[int]:
+    """The brokers that faults struck, each with its group if a fault strikes a rack, a host or a power domain."""
+    found: set[int] = set()
+    for fault in realised:
+        grouping = GROUPINGS.get(fault.kind)
+        named = {} if grouping is None or scenario.topology is None else getattr(scenario.topology, grouping)
+        for target in fault.targets if fault.effective else ():
+            found.update(next((group for group in named.values() if target in group), (target,)))
+    return found & set(range(1, scenario.brokers + 1))

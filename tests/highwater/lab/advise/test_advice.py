@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from faults.kinds.injection import RealisedFault
+from faults.plan import Fault
 from highwater.cli.cluster import ignored
 from highwater.lab.advise.answers import Answers, complete
 from highwater.lab.advise.experiment import ELR, PRESENT, Change, ExperimentCell, ExperimentOutcome, design, waves
-from highwater.lab.advise.findings import Loss, advised, findings, price, recommendations, rows, shortest_loss, unsaving
+from highwater.lab.advise.findings import (
+    Loss,
+    _struck,
+    advised,
+    findings,
+    price,
+    recommendations,
+    rows,
+    shortest_loss,
+    shown_with_elr,
+    unsaving,
+)
 from highwater.lab.advise.incidents import exposure
 from highwater.lab.advise.rates import find as find_rates
 from scenarios.campaign.runner import LocalRunner
 from scenarios.format.schema import read
+from scenarios.properties import known
 from scenarios.properties.cluster import ClusterSettings
 from scenarios.properties.releases import find
 from scenarios.single import recording
 from scenarios.single.run import run
 from sim.config import NEVER
 from sim.errors import InputError
+from sim.protocol.modes import MODES
+from tests.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,6 +143,33 @@ def test_present_settings_come_first_and_pairs_are_counted() -> None:
     assert [other.is_shown(comparisons) for comparisons in (1, 4, 5)] == [True, True, False]
 
 
+def listed(release: str) -> int:
+    """How many rows of FINDINGS.md concern a release."""
+    page = (ROOT / "highwater" / "lab" / "confirm" / "FINDINGS.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `[a-z0-9-]+`.*? \| ([\d.]+)(?: to ([\d.]+))? \| ", page, re.MULTILINE)
+    place = known.minors().index
+    return sum(place(first) <= place(release) <= place(last or first) for first, last in rows)
+
+
+def test_findings_of_releases_with_elr_are_those_of_the_page() -> None:
+    assert [shown_with_elr(MODES[mode]) for mode in ("elr", "elr-4.3")] == [listed("4.1"), listed("4.3")]
+    assert listed("4.3") > listed("4.1") > listed("3.9") > 0
+
+
+def test_a_fault_of_a_group_strikes_all_its_brokers() -> None:
+    scenario = design(RACKS, {}, find("3.9")).scenario
+    assert scenario.topology is not None
+    domain = next(group for group in scenario.topology.power_domains.values() if len(group) > 1)
+
+    def struck(kind: str, *targets: int, effective: bool = True) -> set[int]:
+        return _struck(scenario, [RealisedFault(Fault(kind, 0, targets), targets, 0, effective)])
+
+    assert struck("power-domain-loss", domain[0]) == {*domain}
+    assert struck("power-loss", domain[0]) == {domain[0]}
+    assert struck("cut", 0, 2) == {2}
+    assert struck("kill", 1, effective=False) == set()
+
+
 def test_advice_names_single_changes_that_are_shown_to_help_or_harm() -> None:
     now = [True] * 10 + [False] * 10
     flush, unclean = "log.flush.interval.messages = 1", "unclean.leader.election.enable = true"
@@ -135,11 +179,13 @@ def test_advice_names_single_changes_that_are_shown_to_help_or_harm() -> None:
     cells |= {(flush, "elr"): [False] * 20}
     lines = recommendations(outcome(cells))
     assert [line.partition(":")[0] for line in lines] == [
-        f"Run Kafka 4.1.0 (mode elr, {FEATURE})",
+        f"Run Kafka 4.1.2 (simulated as 4.1.0, mode elr, {FEATURE})",
         "Set log.flush.interval.messages = 1",
         "Do not set unclean.leader.election.enable = true",
     ]
+    assert lines[0].endswith(f"FINDINGS.md: {listed('4.1')} findings of Kafka 4.1 with ELR")
     assert "an fsync for each batch" in lines[1]
+    assert "FINDINGS" not in lines[1]
 
 
 def test_advice_does_not_claim_what_is_not_shown() -> None:
@@ -278,7 +324,10 @@ def test_the_feature_is_an_option(highwater: Callable[..., Call]) -> None:
 
 def test_an_upgrade_without_the_feature_is_not_advised_for_it() -> None:
     made = outcome({(PRESENT, "kraft"): [True] * 20, (PRESENT, "elr"): [False] * 20}, {ELR: 0})
-    assert recommendations(made)[0].startswith("Run Kafka 4.1.0 (mode elr): ")
+    assert recommendations(made)[0].startswith("Run Kafka 4.1.2 (simulated as 4.1.0, mode elr): ")
+    assert recommendations(made)[0].endswith(
+        "First read highwater/lab/confirm/FINDINGS.md: how each release can lose records"
+    )
 
 
 def test_releases_that_agree_on_every_seed_are_one_row() -> None:
