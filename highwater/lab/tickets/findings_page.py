@@ -12,7 +12,7 @@ from scenarios.single.run import run_row
 from sim.protocol.modes import MODES, NO_RELEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from scenarios.format.findings import KnownFinding
     from scenarios.format.scenario import Scenario
@@ -26,6 +26,10 @@ What each finding does, on which releases brokers showed it, why, and what helps
 [How to repeat them](../highwater/lab/confirm/FINDINGS.md). `highwater scenarios show NAME` prints one with its script,
 and [tickets](../tickets/index.md) have the steps for Kafka's developers.
 """
+
+
+CONCERNED: Final[Mapping[str, bool]] = {"### Any cluster": False, "### Only with ELR": True}
+"""Heading of a table of `concerned` -> whether its findings need ELR."""
 
 
 def findings_page() -> str:
@@ -49,18 +53,21 @@ def findings_of(mode: str) -> str:
 
 
 def concerned() -> Iterator[str]:
-    """Whether a reader is concerned, as a table for FINDINGS.md: a row for each finding."""
-    yield from ("| finding | releases | feature | what triggers it | what avoids it |", "|---|---|---|---|---|")
-    for finding in all_findings().values():
-        if finding.table.number is not None:
-            releases, feature = _concerned(finding)
-            about = finding.table.trigger, finding.table.avoid.replace("kafka-topics.sh --describe ", "")
-            loses = (
-                ""
-                if set(finding.table.kinds) & {"committed-loss", "exposed-loss"}
-                else " (loses no acknowledged record)"
-            )
-            yield f"| `{finding.name}`{loses} | {releases} | {feature} | {' | '.join(map(prose, about))} |"
+    """Whether a reader is concerned, for FINDINGS.md: a table of the findings that need no feature, and one of those
+    that need ELR, with a row for each finding.
+    """
+    numbered = [finding for finding in all_findings().values() if finding.table.number is not None]
+    found = [(finding, *_concerned(finding)) for finding in numbered]
+    for heading, needs_elr in CONCERNED.items():
+        yield from (heading, "", "| finding | releases | what triggers it | what avoids it |", "|---|---|---|---|")
+        yield from (_row(finding, releases) for finding, releases, needs in found if needs == needs_elr)
+        yield ""
+
+
+def _row(finding: KnownFinding, releases: str) -> str:
+    about = finding.table.trigger, finding.table.avoid.replace("kafka-topics.sh --describe ", "")
+    loses = "" if set(finding.table.kinds) & {"committed-loss", "exposed-loss"} else " (loses no acknowledged record)"
+    return f"| `{finding.name}`{loses} | {releases} | {' | '.join(map(prose, about))} |"
 
 
 def newest_failing(scenario: Scenario) -> str:
@@ -69,8 +76,8 @@ def newest_failing(scenario: Scenario) -> str:
     return max(failing, key=lambda mode: (MODES[mode].release != NO_RELEASE, MODES[mode].place))
 
 
-def _concerned(one: KnownFinding) -> tuple[str, str]:
-    """The releases that break their promise so, as modelled and on brokers, and the feature without which none does."""
+def _concerned(one: KnownFinding) -> tuple[str, bool]:
+    """The releases that break their promise so, as modelled and on brokers, and whether none does without ELR."""
     scenario = load(one.name)
     modes = [MODES[name] for name in one.expect if MODES[name].release != NO_RELEASE]
     broken = [mode for mode in modes if run_row(scenario, mode, 0)["violations_inside"]]
@@ -79,8 +86,8 @@ def _concerned(one: KnownFinding) -> tuple[str, str]:
     releases = (*_named(broken), *on_brokers, *by_program)
     found = sorted({tuple(map(int, release.split(".")[:2])) for release in releases})
     first, last = (".".join(map(str, numbers)) for numbers in (found[0], found[-1]))
-    feature = "ELR" if all(mode.rules.elr == "on" for mode in broken) else "any"
-    return first if first == last else f"{first} to {last}", feature
+    needs_elr = all(mode.rules.elr == "on" for mode in broken)
+    return first if first == last else f"{first} to {last}", needs_elr
 
 
 def _named(modes: Iterable[Mode]) -> list[str]:

@@ -207,8 +207,8 @@ def tell_concerned() -> None:
     page = ROOT / "highwater" / "lab" / "confirm" / "FINDINGS.md"
     rows = list(concerned())
     head, _, rest = page.read_text(encoding="utf-8").partition(rows[0])
-    behind = rest.partition("\n\n")[2]
-    page.write_text(head + "\n".join([*rows, "", behind]), encoding="utf-8")
+    behind = rest[rest.index("\n## ") + 1 :]
+    page.write_text(head + "\n".join([*rows, behind]), encoding="utf-8")
 
 
 def confirmed(lines: Iterable[Mapping[str, Any]]) -> str:
