@@ -52,6 +52,11 @@ def _instead(release: str) -> str:
     return f"; one of: {', '.join(alike)}" if alike else f"; the newest one is {minors()[-1]}"
 
 
+def place_of(release: str) -> int:
+    """The place of a release's minor release in `minors`; raises InputError if it is not known."""
+    return minors().index(minor(release))
+
+
 def last_of(minor: str) -> str:
     """The last release of a minor release whose keys were read, such as 4.1.2 of 4.1."""
     found: str = _table()["releases"][minors().index(minor)]

@@ -25,6 +25,7 @@ from reports.analysis.statistics import CONFIDENCE, interval, mcnemar
 from reports.drawing import explanation
 from reports.drawing.observed_run import observe
 from reports.formatting import percent
+from scenarios.format import catalogue
 from scenarios.format.findings import all_findings
 from scenarios.properties import known, releases
 from scenarios.shrinking.case import Case
@@ -32,12 +33,14 @@ from scenarios.shrinking.ddmin import ddmin
 from scenarios.single import recording
 from sim.config import KEYS
 from sim.plurals import counted
+from sim.protocol.modes import MODES, NO_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from faults.kinds.injection import RealisedFault
     from highwater.lab.advise.experiment import Experiment, ExperimentCell
+    from scenarios.format.findings import KnownFinding
     from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
 
@@ -211,11 +214,23 @@ def _release(mode: Mode, experiment: Experiment) -> str:
 
 
 def shown_with_elr(mode: Mode) -> int:
-    """How many findings a release with ELRs shows, of those that FINDINGS.md lists."""
-    return sum(
-        finding.table.number is not None and finding.expect.get(mode.name, "").startswith("violates")
-        for finding in all_findings().values()
-    )
+    """How many of the findings that FINDINGS.md lists concern a release with ELR: it lies between the oldest and the
+    newest release that show them, in a simulation or, as their scenarios say, on brokers.
+    """
+    own = known.place_of(mode.release)
+    numbered = [finding for finding in all_findings().values() if finding.table.number is not None]
+    return sum(min(places) <= own <= max(places) for places in map(_places, numbered))
+
+
+def _places(finding: KnownFinding) -> list[int]:
+    """The places among minor releases of those that show a finding."""
+    modes = [MODES[name] for name, expected in finding.expect.items() if expected.startswith("violates")]
+    confirm = catalogue.load(finding.name).confirm
+    on_brokers = () if confirm is None else confirm.shown_on
+    return [
+        *(known.place_of(mode.release) for mode in modes if mode.release != NO_RELEASE),
+        *map(known.place_of, on_brokers),
+    ]
 
 
 def _known_losses(mode: Mode, experiment: Experiment) -> str:
