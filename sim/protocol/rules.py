@@ -249,8 +249,8 @@ class Rules:
             "What a broker does at its start with a log without the file partition.metadata, which has the topic id: "
             "it keeps the log; or it takes the log for a stray one, renames it and begins an empty one, while its "
             "shutdown still counts as clean.",
-            "BrokerMetadataPublisher.findStrayPartitions 3.5, whose error is only logged; "
-            "LogManager.isStrayKraftReplica 3.9, BrokerMetadataPublisher.initializeManagers 4.3",
+            "3.5 only logs that a log has no topic id; LogManager.isStrayKraftReplica 3.9, "
+            "BrokerMetadataPublisher.initializeManagers 4.3",
             KRAFT,
         ),
     ]

@@ -90,7 +90,7 @@ class ProducerStateManager:
         last two segments and of the LEO, so that no log is read in vain after an upgrade.
 
         Kafka: UnifiedLog#rebuildProducerState (3.9-4.4), Log#rebuildProducerState (2.0-2.6), Log#loadProducerState
-        (1.1).
+        (1.1-2.6).
         """
         self.began_empty = True
         self.known_from = self.empty_from = leo
@@ -123,7 +123,7 @@ class ProducerStateManager:
         """`reload` after a truncation, which leaves a state without producers as it is.
 
         Kafka: UnifiedLog#rebuildProducerState (3.9-4.4), Log#rebuildProducerState (2.0-2.6), Log#loadProducerState
-        (1.1).
+        (1.1-2.6).
         """
         empty_from = self.empty_from
         self.reload(log.log_start, log.leo)
