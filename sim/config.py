@@ -159,6 +159,12 @@ def _keys_of_clients_and_the_testbed() -> dict[str, Key]:
             "latest", "where a consumer continues if its position is out of range", ("earliest", "latest", "none")
         ),
         "fetch.max.wait.ms": Key(500, "ms that a consumer's fetch waits for data"),
+        "sim.partition.discovery": Key(
+            "at-once",
+            "when a consumer learns of a partition that is added while it runs: at once, with a position at its start; "
+            "or at its next periodic metadata request, without a position",
+            ("at-once", "metadata"),
+        ),
         # The testbed's own.
         "sim.writeback.interval.ms": Key(5_000, "ms between runs of the kernel's flusher (dirty_writeback)", minimum=1),
         "sim.writeback.expire.ms": Key(30_000, "ms until a dirty page is written back (dirty_expire)"),

@@ -37,6 +37,7 @@ from sim.history.records import VALIDATION_IDS
 from sim.hosts.cluster import TOPIC, Cluster
 from sim.hosts.settings import acks_number, convergence_deadline_us, converges_in_time
 from sim.hosts.topics import ClusterPartition, ClusterTopic, TopicPartition
+from sim.kernel.mixing import mixed
 from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
 from sim.protocol.client.sender import ProducerBatch
@@ -270,6 +271,9 @@ class Execution:
         for producer in partition.producers:
             producer.begin()
         partition.consumer.begin()
+        self._ask_regularly(partition)
+
+    def _ask_regularly(self, partition: ClusterPartition) -> None:
         if self.scenario.drawn:
             first_us = self.kernel.now_us + partition.consumer.settings.end_offsets_us
             partition.consumer.ask_regularly_from(first_us)
@@ -292,10 +296,22 @@ class Execution:
     def _begin_added(self, entry: tuple[ClusterPartition, int]) -> None:
         """Begin the clients of a new partition, and schedule its batches."""
         partition, first_id = entry
-        if self.clients_began:
+        if self.clients_began and partition.setup.settings.discovers_late and not partition.idle:
+            for producer in partition.producers:
+                producer.begin()
+            # Consumers have begun at any time, so their periodic requests come at any time.
+            wait_us = mixed(self.streams.key("discovery"), partition.place) % partition.setup.settings.metadata_age_us
+            self.kernel.call_at(self.kernel.now_us + wait_us, ALWAYS, self._discover, partition)
+        elif self.clients_began:
             self._begin_clients_of(partition)
         if self.scenario.drawn:
             self._schedule_sends(partition, self.kernel.now_us + FIRST_BURST_US, first_id)
+
+    def _discover(self, partition: ClusterPartition) -> None:
+        """The consumer's periodic metadata request names the partition, unless it is deleted already."""
+        if not partition.deleted:
+            partition.consumer.discover()
+            self._ask_regularly(partition)
 
     def _remove_partition(self, partition: ClusterPartition) -> None:
         self.convergence.remove(partition)

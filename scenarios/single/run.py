@@ -377,6 +377,7 @@ def _planned(sends: Sequence[ProducerBatch]) -> list[PlannedSend]:
 
 def _result(run: Execution, error: str, shown: str, trace: list[Shown] | None) -> RunResult:
     ended = EndedRun(run, error)
+    has_several = run.scenario.partitions > 1 or shown != run.cluster.name  # One that was added may be shown.
     planned = {name: _planned(sends) for name, sends in run.sends.items()}
     return RunResult(
         row=rows.row(ended),
@@ -400,8 +401,8 @@ def _result(run: Execution, error: str, shown: str, trace: list[Shown] | None) -
         topics=[topic.name for topic in run.topics],
         horizon_us=run.horizon_us if run.scenario.drawn else None,
         older=run.older,
-        shown=shown if run.scenario.partitions > 1 else "",
-        unnamed=run.cluster.name if run.scenario.partitions > 1 else "",
+        shown=shown if has_several else "",
+        unnamed=run.cluster.name if has_several else "",
         stalled=run.stalled,
         traceback=run.traceback,
     )

@@ -10,8 +10,8 @@ consumer that does not know a new leader yet may still detect the truncation.
 
 ``reset-skip``: a reset by ``auto.offset.reset`` left records behind. Kafka logs a reset and goes on: the application
 does not learn of it. Offsets that the consumer had reached by reading count as passed, also if the application sought
-to its position. No mode promises otherwise; but a reset to the start of the log passes nothing, so records that such a
-reset leaves behind are a ``consumer-skip``.
+to its position; so do those of a partition that was added while the consumer ran. No mode promises otherwise; but a
+reset to the start of the log passes nothing, so records that such a reset leaves behind are a ``consumer-skip``.
 
 Does not verify: how applications react to notifications; a consumer that has no position yet; without a leader,
 anything.
@@ -86,6 +86,8 @@ class ConsumerSkip(Checker):
                 self._sought[consumer] = _below(offset, reached)
         elif step.kind is steps.TRUNCATION_DETECTED:
             self._notified(consumer)
+        elif step.kind is steps.DISCOVERY:
+            self._passed[consumer] = [(offset, offset)]  # A reset leaves behind what lies between here and its offset.
         elif step.kind in _REWOUND:
             if out_at >= 0:
                 self._notified(consumer)

@@ -61,6 +61,7 @@ class Consumer(Client):
         "_end_offset_request",
         "_exposed_when_asked",
         "_fetch",
+        "_is_new",
         "_lookup",
         "_observe",
         "_reset_request",
@@ -87,6 +88,7 @@ class Consumer(Client):
         self.decide.fences_clients.note()  # This decides whether its requests carry an epoch.
         self._observe = observe
         self._committed: tuple[int, int] | None = None
+        self._is_new = False
         self._fetch: FetchRequest | None = None
         self._timed_fetch: FetchRequest | None = None
         self._reset_request: ListOffsetsRequest | None = None
@@ -212,13 +214,27 @@ class Consumer(Client):
             self._reset_request = self._ask_offset(channel, timestamp)
             self._set_timeout(self._reset_request)
 
+    def discover(self) -> None:
+        """Begin with a partition that was added while the consumer ran: without a position, since its group has
+        committed none. The rebalance that assigns the partition takes no time here.
+
+        Kafka: ConsumerCoordinator#maybeUpdateSubscriptionMetadata, SubscriptionState.TopicPartitionState.
+        """
+        self.cursor = ConsumerPosition(self.settings.offset_reset)
+        self._is_new = True
+        self.recorder.record(steps.Position(steps.DISCOVERY, self.node, 0))
+        self.begin()
+
     def _initialize(self) -> None:
         """Read on from the committed offset.
 
         Kafka: ConsumerCoordinator#refreshCommittedOffsetsIfNeeded (0.10.2-2.6),
         ConsumerCoordinator#initWithCommittedOffsetsIfNeeded (3.9-4.4).
         """
-        if self._committed is None:
+        if self._committed is None and self._is_new and self.settings.offset_reset == "latest":
+            self.cursor.request_reset("earliest" if self.decide.reads_new_partitions.yes() else "")
+            self.fetch()
+        elif self._committed is None:
             self._reset_by_policy()
         else:
             self._place(*self._committed)

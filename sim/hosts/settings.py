@@ -100,6 +100,7 @@ class ClientSettings:
     idempotence: bool
     metadata_age_us: int
     offset_reset: str
+    discovers_late: bool
     end_offsets_us: int
 
 
@@ -116,6 +117,7 @@ def client_settings(config: Mapping[str, Value]) -> ClientSettings:
         idempotence=idempotence,
         metadata_age_us=_us(config, "metadata.max.age.ms"),
         offset_reset=str(config["auto.offset.reset"]),
+        discovers_late=config["sim.partition.discovery"] == "metadata",
         end_offsets_us=_us(config, "sim.end.offsets.interval.ms"),
     )
 

@@ -169,6 +169,7 @@ class Decisions:
         self.keeps_newest_metadata = self._on(rules.client_metadata == "newest-epoch")
         self.takes_back_newest_first = self._on(rules.lost_requests == "newest-first")
         self.validates_position = self._on(rules.consumer_validation == "yes")
+        self.reads_new_partitions = self._on(rules.new_partition_reset == "earliest")
         self.dedups = self._on(rules.producer_dedup == "yes")
         self.takes_unknown_producer = self._on(rules.unknown_producer != "refused")
         self.empty_log_takes_unknown = self._on(

@@ -200,6 +200,7 @@ _HW: Final = Rules(
     lifecycle_retry="back-off",
     unclean_recovery="election",
     isr_floor="none",
+    new_partition_reset="policy",
     equal_partition_epoch="replaces-pending-isr",
     isr_response="without-min-isr",
     config_replay="after-topics",

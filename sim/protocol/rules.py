@@ -878,6 +878,14 @@ class Rules:
             "KIP-966 rejected alternatives, soft min ISR (no release)",
         ),
     ]
+    new_partition_reset: Annotated[
+        Literal["policy", "earliest"],
+        RuleSpec(
+            "Where a consumer with auto.offset.reset=latest begins to read a partition that was added while it ran: at "
+            "the end, so that it skips what was written before it learned of the partition; or at the start.",
+            "OffsetFetcherUtils.getResetOffsetTimestamp to 4.4, KAFKA-12478; KIP-1327 (no release)",
+        ),
+    ]
     equal_partition_epoch: Annotated[
         Literal["replaces-pending-isr", "keeps-pending-isr"],
         RuleSpec(

@@ -189,6 +189,7 @@ class _Judge:
             "restart-consumer": self._went_back,
             "out-of-range": self._out_of_range,
             "reset": self._reset,
+            "discovery": self._discovered,
             "seek": self._seek,
             "truncation-detected": self._told,
             "end-offset": self._end_offset,
@@ -364,6 +365,10 @@ class _Judge:
         begin = max(reached, default=step["offset"] - 1) + 1 if out_at is None else out_at
         behind = {offset for offset in reached | {*range(begin, step["offset"])} if offset < step["offset"]}
         self._left.setdefault((step["consumer"], step["policy"]), set()).update(behind)
+
+    def _discovered(self, step: Shown) -> None:
+        """As if the consumer had read up to the partition's start."""
+        self._passed[step["consumer"]] = {step["offset"] - 1}
 
     def _seek(self, step: Shown) -> None:
         is_out = step["consumer"] in self._out

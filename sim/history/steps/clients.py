@@ -387,6 +387,12 @@ RESTART_CONSUMER: Final[StepKind] = _position(
     "a consumer's process began anew at the committed offset: offset (-1: none)",
     "The consumer starts again at offset {offset}.",
 )  # fmt: skip
+DISCOVERY: Final[StepKind] = _position(
+    "discovery", 62,
+    "a consumer learned of a partition that was added while it ran: offset, where the partition begins",
+    "The consumer learns of the partition, and has no position yet.",
+    weight=CHANGE,
+)  # fmt: skip
 OFFSET_FOR_TIME: Final[StepKind] = _position(
     "offset-for-time", 36,
     "a consumer received the offset of the first record from one on: record, offset (-1: none)",

@@ -20,7 +20,7 @@ CODES = {
     "message-lost": 49, "message-held": 50, "message-copied": 51,
     "directory-failed": 52, "directory-replaced": 53, "directory-offline": 54,
     "controller-start": 55, "controller-end": 56, "controller-pause": 57, "controller-resume": 58, "raft-leader": 59,
-    "metadata-lost": 60, "file-damaged": 61,
+    "metadata-lost": 60, "file-damaged": 61, "discovery": 62,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = [
