@@ -530,7 +530,7 @@ class _Judge:
         written = [ack for ack in self._acks if ack["record"] >= VALIDATION_IDS and ack["acks"] == -1]
         if leader is None:
             self._find("no-progress", "no leader")
-        elif self._isr != self._replicas or not all(copy.running for copy in copies):
+        elif {*self._isr} != {*self._replicas} or not all(copy.running for copy in copies):
             self._find("stuck-replica", f"the ISR is {list(self._isr)}")
         elif not written:
             self._find("no-progress", "no write was acknowledged after healing")

@@ -94,6 +94,7 @@ RULES_DECIDE: Final = _REPAIRS | {
     "lifecycle_retry": ("rolling", "elr", 0, "back-off"),
     "unclean_recovery": ("all-min-isr-unclean", "kraft", 0, "log-inspection"),
     "isr_floor": ("hw-under-min-isr", "hw", 0, "min-isr"),
+    "new_partition_reset": ("kafka-20539", "hw", 0, "earliest"),
 }
 """Rule -> a run that another value of it changes: a scenario or a recorded run, mode, seed, and that value."""
 KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {

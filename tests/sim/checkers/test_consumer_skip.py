@@ -107,6 +107,21 @@ def test_offsets_beyond_the_hw_and_below_the_log_start_are_not_judged() -> None:
     assert skipped(Reader((FIRST, 0), (SECOND, 3)), start=4) == {31}
 
 
+def test_a_reset_after_a_partition_was_discovered_leaves_all_before_it_behind() -> None:
+    late = Reader()
+    late.position(steps.DISCOVERY, 0)
+    late.reset(3, "latest")
+    late.read(LAST, 5)
+    late.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(late.history) == ["reset-skip"]
+    early = Reader()
+    early.position(steps.DISCOVERY, 0)
+    early.reset(0, "latest")
+    early.read(FIRST, 0)
+    early.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(early.history) == []
+
+
 def test_a_reset_that_leaves_records_behind_is_a_skip_that_nobody_promises() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3))
     reader.position(steps.OUT_OF_RANGE, 5)

@@ -181,6 +181,31 @@ def test_consumer_without_a_committed_offset_restarts_by_the_policy(policy: str,
     assert world.cluster.consumer.has_error == (policy == "none")
 
 
+@pytest.mark.parametrize(
+    ("policy", "rule", "seen"),
+    [
+        ("earliest", "policy", [(0, 0), (1, 1)]),
+        ("latest", "policy", [(1, 1)]),
+        ("latest", "earliest", [(0, 0), (1, 1)]),
+        ("none", "earliest", []),
+    ],
+)
+def test_a_consumer_begins_a_partition_that_was_added_by_the_policy(
+    policy: str, rule: str, seen: list[tuple[int, int]]
+) -> None:
+    world = World("kip320", config={"auto.offset.reset": policy}, rules={"new_partition_reset": rule}).ready()
+    consumer = world.cluster.consumer
+    consumer.pause()
+    world.write()
+    consumer.paused = False
+    consumer.discover()
+    world.run()
+    world.write()
+    assert [step["offset"] for step in world.of("discovery")] == [0]
+    assert shown(world) == seen
+    assert consumer.has_error == (policy == "none")
+
+
 def test_a_seek_to_an_epoch_ahead_of_the_metadata_waits_for_it() -> None:
     world = World("kip320").ready()
     consumer = world.cluster.consumer
