@@ -153,7 +153,6 @@ def origin(
         InputError: the source is neither folder nor scenario, is ambiguous, or is a sweep with other rules or settings;
             or the seed is missing; or the blows are malformed, or the scenario is scripted.
     """
-    from scenarios.sweep import ownership
     from scenarios.sweep.folder import open_folder
 
     blows = parse(blow)
@@ -173,7 +172,7 @@ def origin(
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
     scenario = _with_blows(selection.scenario(word, settings, strict=strict, without=without), blows)
     number = _needed(word, 0 if seed is None and not scenario.drawn else seed)
-    is_both = Path(word, ownership.RUN).is_file()
+    is_both = word in catalogue.names() and Path(word, "run.json").is_file()
     warnings = (f"{word} is the bundled scenario here; the sweep of this name is ./{word}",) if is_both else ()
     modes = tuple(map(mode_named, scenario.expect))
     return Origin(word, scenario, number, modes, STORE, (scenario.name,), rules, warnings=warnings)
