@@ -6,7 +6,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reports.evidence.messages import name_of
+from reports.evidence.messages import about, name_of
+from reports.formatting import pairs
 from scenarios.format.scenario import Scenario
 from scenarios.single.result import RunResult
 from scenarios.single.run import Watch, run
@@ -67,6 +68,7 @@ class DrawnMessage:
         arrived_us: when its receiver handled it; if lost, when it would have arrived.
         sent_in: number of the call in which it was sent; -1 for none.
         call: number of the call that delivers it.
+        about: its fields that matter to stories, as text.
     """
 
     name: str
@@ -78,6 +80,7 @@ class DrawnMessage:
     sent_in: int
     call: int
     type: str
+    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +246,7 @@ def _messages(
                 -1 if sender is None else sender.number,
                 call.number,
                 type(call.event).__name__,
+                pairs(about(call.event)),
             )
 
 

@@ -148,7 +148,7 @@
         ["leader epoch", p.leader_epoch < 0 ? "none yet" : p.leader_epoch],
         ["ISR", p.isr.length ? set(p.isr) : "empty"],
       ];
-      if (this.film.control !== "ZooKeeper") pairs.push(["ELR", set(p.elr)], ["last known ELR", set(p.last_known_elr)]);
+      if (this.film.has_elr) pairs.push(["ELR", set(p.elr)], ["last known ELR", set(p.last_known_elr)]);
       pairs.push(["replicas", set(p.replicas)]);
       if (moving) pairs.push(["reassignment", `adding ${set(p.adding)}, removing ${set(p.removing)}`]);
       pairs.push(["min.insync.replicas", this.film.min_isr]);
@@ -220,15 +220,16 @@
       const rail = this.rows.get(0).row.querySelector(".rail").getBoundingClientRect();
       const flying = this.film.messages.filter((one) => one[3] <= now && now <= one[4]);
       const slot = Math.max(Math.min(rail.width / Math.max(flying.length, 1), 28), 4);
-      this.flight.replaceChildren(...flying.map(([name, source, target, sent, arrived, lost], number) => {
-        const text = `${number + 1} ${name}: ${this.who(source)} to ${this.who(target)}${lost ? ", will be lost" : ""}`;
+      this.flight.replaceChildren(...flying.map(([name, source, target, sent, arrived, lost, about], number) => {
+        const way = `${this.who(source)} to ${this.who(target)}${lost ? ", will be lost" : ""}`;
+        const text = `${number + 1} ${name}: ${way}${about ? `, ${about}` : ""}`;
         const from = middle(source), to = middle(target);
         if (from !== null && to !== null) {
-          const x = rail.left - area.left + slot * (number + 0.5), way = to > from ? 6 : -6;
+          const x = rail.left - area.left + slot * (number + 0.5), tip = to > from ? 6 : -6;
           const done = arrived > sent ? (now - sent) / (arrived - sent) : 1;
           const line = draw(this.wires, "line", { x1: x, x2: x, y1: from, y2: to, class: lost ? "lost" : "wire" });
           draw(line, "title", {}, text);
-          draw(this.wires, "path", { d: `M${x - 4} ${to - way} L${x} ${to} L${x + 4} ${to - way}`, class: "head" });
+          draw(this.wires, "path", { d: `M${x - 4} ${to - tip} L${x} ${to} L${x + 4} ${to - tip}`, class: "head" });
           const y = from + (to - from) * done;
           draw(this.wires, "circle", { cx: x, cy: y, r: slot < 14 ? 4 : 7, class: lost ? "lost" : "wire" });
           if (slot >= 14) draw(this.wires, "text", { x, y: y + 3.5, class: lost ? "lost" : "" }, number + 1);

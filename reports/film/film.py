@@ -133,6 +133,9 @@ def as_json(shown: Film) -> dict[str, Any]:
         "mode": row["mode"],
         "name": shown.name,
         "control": observed.control,
+        "has_elr": any(
+            change.partition.get("elr") or change.partition.get("last_known_elr") for change in shown.changes
+        ),
         "brokers": sorted(replica.broker for replica in observed.result.replicas),
         "clients": {str(node): name for node, name in CLIENTS.items()},
         "min_isr": observed.result.settings["min.insync.replicas"],
@@ -165,7 +168,7 @@ def _messages(observed: ObservedRun, times: Sequence[int]) -> Iterator[list[Any]
     """Messages that are in flight at a step, or lost, in the order in which they were sent."""
     for one in sorted(observed.messages, key=lambda message: (message.sent_us, message.call)):
         if one.source != one.target and (one.lost or _is_seen(one, times)):
-            yield [one.name, one.source, one.target, one.sent_us, one.arrived_us, int(one.lost)]
+            yield [one.name, one.source, one.target, one.sent_us, one.arrived_us, int(one.lost), one.about]
 
 
 def _is_seen(message: DrawnMessage, times: Sequence[int]) -> bool:

@@ -189,6 +189,8 @@ def explain_script(
 def script_blocks(result: RunResult, story: Iterable[Sentence], tried: Sequence[Remedy] | None) -> Iterator[Block]:
     """A scripted scenario in sentences, with what prevents its violation; see `explain_script`."""
     yield _story(story, result.shown)
+    if result.row["error"]:
+        yield Text(result.row["error"].splitlines()[0])
     if tried is not None:
         yield Line(_prevented(tried))
 

@@ -79,7 +79,7 @@ def test_messages_of_the_page_are_in_flight_at_some_step_or_lost() -> None:
     found = as_json(shown("chaos", "kip320", 1))
     times = [frame[0] for frame in found["frames"]]
     assert found["messages"]
-    for _, _, _, sent_us, arrives_us, lost in found["messages"]:
+    for _, _, _, sent_us, arrives_us, lost, _ in found["messages"]:
         assert lost or any(sent_us <= at_us <= arrives_us for at_us in times)
 
 
