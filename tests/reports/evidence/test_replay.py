@@ -155,6 +155,12 @@ def test_bad_input(highwater: Callable[..., Call], words: list[str], said: str) 
 def test_a_folder_does_not_hide_a_scenario(highwater: Callable[..., Call], here: Path) -> None:
     (here / "canary").mkdir()
     assert highwater(*CANARY).code == 0
+    (here / "canary" / "run.json").write_text("{}")
+    call = highwater(*CANARY)
+    assert (call.code, "canary is the bundled scenario here; the sweep of this name is ./canary" in call.err) == (
+        0,
+        True,
+    )
 
 
 def test_a_broken_output_folder(highwater: Callable[..., Call], here: Path) -> None:
