@@ -10,6 +10,7 @@ from typing import Final
 
 SYNONYMS: Final[Mapping[str, str]] = {
     "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
     "segment.bytes": "log.segment.bytes",
     "replication.factor": "default.replication.factor",
     "eligible.leader.replicas.enable": "eligible.leader.replicas.version",
@@ -25,12 +26,12 @@ transaction.timeout.ms transaction.state.log.min.isr transaction.state.log.repli
 enable.auto.commit auto.commit.interval.ms fetch.max.bytes fetch.min.bytes group.id group.instance.id
 group.initial.rebalance.delay.ms heartbeat.interval.ms isolation.level max.partition.fetch.bytes max.poll.interval.ms
 max.poll.records session.timeout.ms receive.buffer.bytes send.buffer.bytes reconnect.backoff.ms
-reconnect.backoff.max.ms file.delete.delay.ms fetch.purgatory.purge.interval.requests flush.ms
+reconnect.backoff.max.ms file.delete.delay.ms fetch.purgatory.purge.interval.requests
 index.interval.bytes inter.broker.listener.name inter.broker.protocol.version leader.imbalance.per.broker.percentage
 listener.security.protocol.map listeners local.retention.bytes local.retention.ms log.cleaner.backoff.ms
 log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms log.cleaner.enable log.cleaner.io.buffer.size
 log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio log.cleaner.min.compaction.lag.ms
-log.cleaner.threads log.cleanup.policy log.dir log.dirs log.flush.interval.ms log.flush.scheduler.interval.ms
+log.cleaner.threads log.cleanup.policy log.dir log.dirs
 log.index.interval.bytes log.index.size.max.bytes log.local.retention.bytes log.local.retention.ms
 log.message.format.version log.message.timestamp.type log.preallocate log.retention.bytes
 log.retention.check.interval.ms log.retention.hours log.retention.minutes log.retention.ms log.roll.hours
