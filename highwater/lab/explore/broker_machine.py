@@ -156,6 +156,10 @@ class BrokerOutcome:
     halted: bool = False
 
 
+UNDAMAGED: Final[Mapping[str, Any]] = {"before": [], "damaged": None}
+"""Former contents of checkpoint files: no event puts them back, so brokers that differ only in them are one state."""
+
+
 class BrokerMachine(Generic[H]):
     """All snapshots of the brokers of a cluster, and what events make of them.
 
@@ -172,7 +176,7 @@ class BrokerMachine(Generic[H]):
         self.decide = decide
         self.views: list[View] = []
         self._payloads = payloads
-        self._freezer = Freezer(decide, constants)
+        self._freezer = Freezer(decide, {**UNDAMAGED, **constants})
         self._snapshots: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._outcomes: dict[tuple[int, Event], BrokerOutcome] = {}
