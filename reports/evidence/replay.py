@@ -172,6 +172,7 @@ def origin(
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
     scenario = _with_blows(selection.scenario(word, settings, strict=strict, without=without), blows)
     number = _needed(word, 0 if seed is None and not scenario.drawn else seed)
+    # By its name: `ownership.RUN` needs pyarrow, which a browser lacks.
     is_both = word in catalogue.names() and Path(word, "run.json").is_file()
     warnings = (f"{word} is the bundled scenario here; the sweep of this name is ./{word}",) if is_both else ()
     modes = tuple(map(mode_named, scenario.expect))
