@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from highwater.cli.main import main
 from scenarios.format.catalogue import load
+from scenarios.shrinking import no_return
 from scenarios.sweep import local
 from tests.scenarios.sweep.here import Here
 
@@ -101,6 +102,13 @@ def highwater(capfd: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Call]
 
     yield call
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def few_continuations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The curve of a point of no return takes a tenth of its runs: for tests that do not look at its shares."""
+    monkeypatch.setattr(no_return, "EVENTS", no_return.EVENTS // 10)
+    monkeypatch.setattr(no_return, "PILOT_EVENTS", no_return.PILOT_EVENTS // 10)
 
 
 @pytest.fixture

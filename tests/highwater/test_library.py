@@ -61,6 +61,7 @@ def test_a_sweep_has_rows_and_comparisons(swept: hw.Swept) -> None:
 
 
 @pytest.mark.world
+@pytest.mark.usefixtures("few_continuations")
 def test_a_failure_is_shrunk_explained_and_drawn(tmp_path: Path) -> None:
     words: dict[str, Any] = {"modes": "kip320", "settings": {"acks": ["1", "all"]}}
     swept = hw.sweep("sessions", range(50_090, 50_091), tmp_path / "out", processes=1, **words)

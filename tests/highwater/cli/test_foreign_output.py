@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import Call
 
+pytestmark = pytest.mark.usefixtures("few_continuations")
+
 SEED = ("--mode", "hw", "--seed", 313)
 BUDGET = ("--budget", "4s")
 """Also finds the cause, which takes 0.3 s alone, on a busy machine; with less, the command is refused."""

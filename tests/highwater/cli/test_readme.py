@@ -135,7 +135,7 @@ def quick(words: Iterable[str]) -> list[str]:
 
 
 @pytest.mark.world
-@pytest.mark.usefixtures("sweeps_here")
+@pytest.mark.usefixtures("sweeps_here", "few_continuations")
 def test_every_command_works(
     highwater: Callable[..., Call], commands: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ FILES = ROOT / "scenarios" / "files"
 FACTOR = "default.replication.factor"
 SHAPES = [(brokers, factor) for brokers in range(1, 8) for factor in range(1, brokers + 1)]
 ODD = ((1, 1), (7, 1))
-HORIZON_US = 20_000_000
+HORIZON_US = 10_000_000
 
 
 def shaped(name: str, brokers: int, factor: int) -> Scenario:

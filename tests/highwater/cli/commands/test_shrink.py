@@ -202,6 +202,7 @@ def test_a_stalled_run_says_what_it_waits_for_and_how_to_do_it_again(
 
 
 @pytest.mark.world
+@pytest.mark.usefixtures("few_continuations")
 def test_a_stall_is_shrunk_and_explained(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("explain", "elr-chaos", "--mode", "elr", "--seed", "57", "--output", tmp_path, "--budget", "10m")
     assert call.code == 0
@@ -236,6 +237,7 @@ def test_an_unusable_output_folder_is_refused_before_shrinking(
     assert file.read_text() == "mine"
 
 
+@pytest.mark.usefixtures("few_continuations")
 def test_a_script_is_explained_unshrunk_with_modes_that_keep_the_record(highwater: Callable[..., Call]) -> None:
     call = highwater("explain", "kip101-scenario-1", "--mode", "hw")
     assert call.code == 0
@@ -249,6 +251,7 @@ def test_a_script_is_explained_unshrunk_with_modes_that_keep_the_record(highwate
     assert last == "No newer release prevents it; rule skipped_epoch=forgets-leo (mode elr-repaired) does"
 
 
+@pytest.mark.usefixtures("few_continuations")
 def test_an_explanation_as_markdown_can_be_pasted(highwater: Callable[..., Call]) -> None:
     lines = highwater("explain", "kip101-scenario-1", "--mode", "hw", "--format", "markdown").out.splitlines()
     assert (
