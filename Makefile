@@ -12,7 +12,7 @@ DEMO ?= store/demo
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs playground test-playground test tests lint wheel fast plain test-browser test-spark pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
+.PHONY: venv demo docs playground test-playground test tests lint wheel fast plain test-browser test-spark pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks mutants attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -168,6 +168,11 @@ marks: build/compiled/done
 	-cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater zoo hunt --method walks $(HUNTED)
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater zoo hunt --method runs $(HUNTED)
 HUNTED = $(or $(ONLY),--all) --seeds 60000000..65000000 --ranges 5 --budget $(or $(SECONDS),60)s --format markdown
+
+# An hour or two: SEED= draws MUTANTS= (300) plausible mistakes in one place each; random runs in the repaired modes hunt each for
+# SECONDS= (20) CPU seconds. The same command goes on where it stopped.
+mutants: venv
+	$(BIN)/python -m tests.verification.mutants --seed $(or $(SEED),1) $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 # Hours: 50,000 runs of drawn scenario files with drawn settings in clusters of any shape, of the compiled build, each in a
 # process of its own. None may end with an error, or take more than 30 s or 500 MB; histories are equal with and without

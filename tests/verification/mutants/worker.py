@@ -1,0 +1,273 @@
+"""The process that runs one mutant, or none: it replaces the module before anything imports it.
+
+Its input is one JSON object (`Task`), its output another. The runs stand in a fixed order: in each round every random
+scenario in each repaired mode, with the round as its seed; scenarios with a replicated quorum in each third round.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import resource
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.places import ROOT
+from tests.verification.mutants.operators import REACHED, Mutant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from importlib.abc import Loader
+    from types import CodeType, ModuleType
+
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.rows import Row
+    from sim.protocol.modes import Mode
+
+REPAIRED: Final = ("kip320-repaired", "kraft-repaired", "elr-repaired")
+EXPENSIVE_EVERY: Final = 3
+RUN_S: Final = 20
+"""CPU time of one run, after which it counts as found; an unchanged run takes at most one second."""
+MEMORY_BYTES: Final = 3 << 30
+
+FOUND: Final = "found"
+ERROR: Final = "error"
+BOUND: Final = "bound"
+SURVIVED: Final = "survived"
+UNCHANGED: Final = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a process does.
+
+    Attributes:
+        mutant: None: the runs without one.
+        runs: number of runs without a mutant, whose results are the output; with one, the runs after which a mutant
+            that changes no digest is given up.
+        seconds: CPU time after which a mutant counts as survived.
+        right: the results of the runs without a mutant, in their order.
+        only: the scenarios; empty: all.
+    """
+
+    mutant: Mutant | None
+    runs: int
+    seconds: float = 0.0
+    right: Sequence[tuple[str, str]] = ()
+    only: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Hunted:
+    """What came of a mutant.
+
+    Attributes:
+        outcome: found, by violations inside the promise or early warnings; error: a run ended with an exception;
+            bound: one took too long, or too much; survived; unchanged: no digest changed.
+        scenario: where it was found.
+        mode: in which mode.
+        seed: with which seed.
+        kinds: the violations and warnings, the exception, or the bound.
+        runs: number of runs.
+        reached: how many of them executed the mutated place.
+        changed: how many had another digest.
+        first_changed: the first of them, with its number, or empty.
+        seconds: CPU time of the runs.
+    """
+
+    outcome: str = UNCHANGED
+    scenario: str = ""
+    mode: str = ""
+    seed: int = -1
+    kinds: str = ""
+    runs: int = 0
+    reached: int = 0
+    changed: int = 0
+    first_changed: str = ""
+    seconds: float = 0.0
+    by_scenario: dict[str, int] = field(default_factory=dict)
+
+
+class _Mutated(SourceFileLoader):
+    """Loads a module with the mutant."""
+
+    def __init__(self, name: str, path: str, mutant: Mutant) -> None:
+        super().__init__(name, path)
+        self._mutant = mutant
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self._mutant.applied(self.get_data(path)), path)
+
+
+class Finder:
+    """Finds the module of a mutant, and no other one."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+        self._name = mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+    def find_spec(self, fullname: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder.find_spec`."""
+        if fullname != self._name:
+            return None
+        file = str(ROOT / self._mutant.file)
+        loader: Loader = _Mutated(fullname, file, self._mutant)
+        return spec_from_file_location(fullname, file, loader=loader)
+
+
+class _Reached:
+    """Whether the mutated place was executed since it was last asked."""
+
+    def __init__(self) -> None:
+        self._yes = False
+
+    def note(self) -> None:
+        self._yes = True
+
+    def take(self) -> bool:
+        found, self._yes = self._yes, False
+        return found
+
+
+def install(mutant: Mutant) -> _Reached:
+    """Let this process import the mutant."""
+    reached = _Reached()
+    setattr(builtins, REACHED, reached.note)
+    sys.meta_path.insert(0, Finder(mutant))
+    return reached
+
+
+def schedule(only: Sequence[str] = ()) -> Iterator[tuple[Scenario, Mode, int]]:
+    """The runs, without end."""
+    from scenarios.format import selection
+    from scenarios.format.catalogue import load, names
+    from sim.errors import InputError
+    from sim.protocol.modes import mode as mode_named
+
+    pairs = []
+    for scenario in map(load, only or names()):
+        for name in REPAIRED if scenario.drawn else ():
+            with suppress(InputError):
+                selection.modes(scenario, [name])
+                pairs.append((replace(scenario, strict=True), mode_named(name)))
+    for seed in count():
+        for scenario, mode in pairs:
+            if scenario.control != "quorum" or seed % EXPENSIVE_EVERY == 0:
+                yield scenario, mode, seed
+
+
+def _too_long(number: int, frame: object) -> None:
+    raise TimeoutError(f"more than {RUN_S} s")
+
+
+def _run(scenario: Scenario, mode: Mode, seed: int) -> Row:
+    from scenarios.single.run import run_row
+
+    signal.setitimer(signal.ITIMER_VIRTUAL, RUN_S)
+    try:
+        return run_row(scenario, mode, seed)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def unmutated(task: Task) -> list[tuple[str, str]]:
+    """Digests and findings of the runs."""
+    found = []
+    for (scenario, mode, seed), _ in zip(schedule(task.only), range(task.runs), strict=False):
+        row = _run(scenario, mode, seed)
+        if row["verdict"] in ("error", "exhausted"):
+            raise AssertionError(f"{scenario.name} {mode.name} {seed}: {row['verdict']} {row['error']}")
+        found.append((row["digest"], row["violations_inside"]))
+    return found
+
+
+def known_kinds(task: Task) -> dict[tuple[str, str], set[str]]:
+    """(scenario, mode) -> what is found without a mutant, which does not count."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for (scenario, mode, _), (_, kinds) in zip(schedule(task.only), task.right, strict=False):
+        known.setdefault((scenario.name, mode.name), set()).update(filter(None, kinds.split(",")))
+    return known
+
+
+def hunted(task: Task, reached: _Reached) -> Hunted:
+    """Run until the mutant is found, or time is up."""
+    known = known_kinds(task)
+    found = Hunted()
+    begun = time.process_time()
+    for number, (scenario, mode, seed) in enumerate(schedule(task.only)):
+        try:
+            row = _run(scenario, mode, seed)
+        except MemoryError:
+            row = None
+        found.runs += 1
+        if reached.take():
+            found.reached += 1
+            found.by_scenario[scenario.name] = found.by_scenario.get(scenario.name, 0) + 1
+        found.seconds = round(time.process_time() - begun, 2)
+        if number < len(task.right) and (row is None or row["digest"] != task.right[number][0]):
+            found.changed += 1
+            found.first_changed = found.first_changed or f"{scenario.name} {mode.name} {seed}"
+        outcome, kinds = _judged(row, known.get((scenario.name, mode.name), set()))
+        if outcome:
+            found.outcome, found.kinds = outcome, kinds
+            found.scenario, found.mode, found.seed = scenario.name, mode.name, seed
+            return found
+        if found.changed:
+            found.outcome = SURVIVED
+        if found.seconds > task.seconds or (found.runs >= task.runs and not found.changed):
+            break
+    return found
+
+
+def _judged(row: Row | None, known: set[str]) -> tuple[str, str]:
+    if row is None:
+        return BOUND, "memory"
+    if row["verdict"] == "exhausted" or f"{TimeoutError.__name__}: " in row["error"]:
+        return BOUND, row["error"]
+    if row["verdict"] == "error":
+        return ERROR, row["error"]
+    kinds = set(filter(None, row["violations_inside"].split(","))) - known
+    return (FOUND, ",".join(sorted(kinds))) if kinds else ("", "")
+
+
+def task_of(found: dict[str, Any]) -> Task:
+    """A task from its JSON object."""
+    mutant = found.pop("mutant")
+    if mutant is not None:
+        mutant = Mutant(**{**mutant, "source": tuple(mutant["source"])})
+    return Task(mutant, **found)
+
+
+def main() -> int:
+    """Read a task, do it, write what came of it."""
+    task = task_of(json.load(sys.stdin))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    signal.signal(signal.SIGVTALRM, _too_long)
+    reached = install(task.mutant) if task.mutant is not None else None
+    try:
+        from scenarios.single.run import prepare_process
+
+        prepare_process()
+        if reached is None:
+            result: Any = unmutated(task)
+        else:
+            found = hunted(task, reached)
+            result = {name: getattr(found, name) for name in Hunted.__slots__}
+    except Exception as error:
+        if reached is None or isinstance(error, ModuleNotFoundError):  # The environment, not the mutant.
+            raise
+        result = {"outcome": ERROR, "kinds": f"at the start: {type(error).__name__}: {error}"[:300]}
+    json.dump(result, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
