@@ -32,6 +32,7 @@ DOES: Final[Mapping[str, str]] = {
     "quorum-leaders": "has two controllers lead in one epoch",
     "controller-crashes": "has controllers resign one after another by an exception",
     "stale-setting": "uses another value of a setting than the one that was set",
+    "needless-wait": "waits longer than its settings explain",
     "stuck-replica": "leaves a replica that never catches up",
     NO_PROGRESS: "makes no progress after all faults have ended",
 }

@@ -45,6 +45,7 @@ HAPPENED: Final[Mapping[str, str]] = {
     "ack-under-min-isr": "acknowledged BELOW min.insync.replicas",
     "stale-setting": "another value of a setting IN FORCE than the one that was set",
     "controller-crashes": "controllers CRASHED one after another",
+    "needless-wait": "a wait LONGER than its bound",
     "stuck-replica": "a replica NEVER caught up",
     "no-progress": "NO progress after healing",
 }

@@ -26,7 +26,9 @@ from scenarios.single.convergence import Convergence, PartitionConvergence
 from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends, producer_of
 from scenarios.single.script import RulesInForce, Script, StoryError, StoryMatcher, check_final_logs
 from scenarios.single.standstill import complete_replica, needless_wait
+from scenarios.single.wait_bounds import wait_bounds
 from sim.checkers.checker import RunEnd
+from sim.checkers.needless_wait import Obstacles, WaitBounds
 from sim.checkers.registry import LIVENESS, Checkers
 from sim.config import Value, integer, resolve
 from sim.history import step_probes
@@ -117,9 +119,15 @@ class Execution:
         for partition in others:
             recorder.add_partition(partition.name)
         plugged = failure is None
-        self.checkers = {first_partition.name: Checkers(recorder, plugged=plugged)}
-        for partition in others:
-            self.checkers[partition.name] = Checkers(recorder.of(partition.name), plugged=plugged)
+        self._bounds, self._obstacles = self._wait_bounds(broker_rules), Obstacles()
+        if self._bounds is not None:
+            recorder.attach([self._obstacles])
+        self.checkers = {
+            partition.name: Checkers(
+                recorder.of(partition.name), plugged=plugged, bounds=self._bounds, obstacles=self._obstacles
+            )
+            for partition in (first_partition, *others)
+        }
         if step_probes.ADDED and plugged:
             probes = step_probes.StepProbes(recorder.coverage)
             recorder.attach_to(probes.kinds, probes)
@@ -181,6 +189,18 @@ class Execution:
     def _runnable(self, rules: Rules) -> Rules:
         """The rules of a broker; without values of plug-ins if a plug-in has failed."""
         return rules if self._failure is None else rules.without_added()
+
+    def _wait_bounds(self, brokers: Iterable[int]) -> WaitBounds | None:
+        """The bounds of waits, if the run judges them. It does not while a script decides, or if any link may lose
+        messages, because then no request needs to arrive.
+        """
+        scenario = self.scenario
+        lossy = integer(self.config, "sim.network.loss.permille") > 0
+        if not self.config["sim.judge.waits"] or scenario.control == "scripted" or lossy:
+            return None
+        own = [scenario.broker_config.get(broker, {}) for broker in brokers]
+        configs = [resolve(scenario.config, self.drawn, keys, of_first_topic(scenario)) for keys in own]
+        return wait_bounds(configs, self.rules)
 
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
@@ -287,7 +307,7 @@ class Execution:
         reach the log of another topic of that name.
         """
         first_id = partition.place * IDS_EACH
-        self.checkers[partition.name] = Checkers(partition.recorder)
+        self.checkers[partition.name] = Checkers(partition.recorder, bounds=self._bounds, obstacles=self._obstacles)
         if self.clients_began:
             partition.recorder.availability.begin(self.kernel.now_us)
         self.convergence.add(partition, first_id)

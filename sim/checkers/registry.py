@@ -30,6 +30,7 @@ from sim.checkers.log_matching import LogMatching
 from sim.checkers.maximal_isr import MaximalIsr
 from sim.checkers.metadata_loss import MetadataLoss
 from sim.checkers.metadata_matching import MetadataMatching
+from sim.checkers.needless_wait import NeedlessWait, Obstacles, WaitBounds
 from sim.checkers.quorum_leaders import QuorumLeaders
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.checkers.sequence_gap import SequenceGap
@@ -69,18 +70,30 @@ _OWN: Final = len(CHECKERS)
 LIVENESS: Final = (Finding("stuck-replica", ALWAYS), Finding("no-progress", ALWAYS))
 """Findings of waiting for convergence (`scenarios.single.convergence`)."""
 FINDINGS: Final[dict[str, Finding]] = {
-    finding.kind: finding for finding in (*(one for kind in CHECKERS for one in kind.FINDINGS), *LIVENESS)
+    finding.kind: finding
+    for finding in (*(one for kind in CHECKERS for one in kind.FINDINGS), *NeedlessWait.FINDINGS, *LIVENESS)
 }
 """Kinds of findings by name."""
 
 
 class Checkers:
-    """The checkers of one run; `plugged`: those of plug-ins, too."""
+    """The checkers of a partition; `plugged`: those of plug-ins, too. `bounds` and `obstacles` are for `NeedlessWait`,
+    which judges only runs that ask for it (``sim.judge.waits``).
+    """
 
-    def __init__(self, recorder: Recorder, *, plugged: bool = True) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        plugged: bool = True,
+        bounds: WaitBounds | None = None,
+        obstacles: Obstacles | None = None,
+    ) -> None:
         self._coverage = recorder.coverage
         kinds = CHECKERS if plugged else CHECKERS[:_OWN]
         self._all = [kind(recorder.history) for kind in kinds]
+        if bounds is not None and obstacles is not None:
+            self._all.append(NeedlessWait(recorder.history, bounds, obstacles))
         recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:

@@ -31,6 +31,7 @@ _EXPECTED: Final = {
     "divergence": "Replicas in the ISR hold the same record at each offset.",
     "no-progress": "With all brokers alive, the partition has a leader, and a reassignment under way completes.",
     "stuck-replica": "A replica whose broker is alive and has its log catches up and joins the ISR.",
+    "needless-wait": "A partition has a leader, its ISR and its acknowledgements soon after the last fault.",
     "sequence-gap": "A batch of an idempotent producer is appended only after the batches that it sent earlier.",
     "duplicate-across-epochs": "A record of an idempotent producer that no broker lost is in the log once.",
     "reordered-across-epochs": "Records of an idempotent producer that no broker lost are in the order of sending.",

@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load
+from scenarios.single.run import run
 from sim import checkers
 from sim.checkers.registry import FINDINGS
 from sim.environment.storage import Storage
 from sim.hosts.replica_manager import ReplicaManager
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.messages import NONE, LeaderAndIsr
+from sim.protocol.modes import mode
 from sim.protocol.replica.partition import Partition
 from sim.protocol.zookeeper import election
+from sim.protocol.zookeeper.kafka_controller import KafkaController
 from tests.named import run_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from scenarios.format.scenario import Scenario
     from sim.hosts.hosted_replica import HostedReplica
@@ -85,6 +88,11 @@ def leads_as_well(replicas: ReplicaManager, replica: HostedReplica, decision: Le
 
 def elects_nobody(*_: object, **__: object) -> None:
     pass
+
+
+def never(*_: object) -> Iterator[Any]:
+    """A handler of the controller without a step."""
+    return iter(())
 
 
 original_lead = Partition.become_leader
@@ -158,6 +166,26 @@ def test_a_defect_is_found(
 )
 def test_a_rule_with_its_broken_value_is_found(kind: str, rule: str, broken: str) -> None:
     assert any(kind in with_broken_rule(rule, broken, seed) for seed in SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("wait", "owner", "name"),
+    [
+        ("elect", election, "offline"),
+        ("lead", ReplicaManager, "become_leader"),
+        ("rejoin", Partition, "_maybe_expand"),
+        ("acknowledge", Partition, "advance_hw"),
+        ("request", KafkaController, "_finish_reassignments"),
+    ],
+)
+def test_what_never_happens_is_a_needless_wait(
+    monkeypatch: pytest.MonkeyPatch, wait: str, owner: Any, name: str
+) -> None:
+    monkeypatch.setattr(owner, name, never if wait == "request" else lets_nobody_join)
+    scenario = load("reassignments" if wait == "request" else "power").with_settings({"sim.judge.waits": True})
+    results = (run(scenario, mode("kip320-repaired"), seed) for seed in range(20))
+    found = (violation for result in results for violation in result.violations)
+    assert any(one["kind"] == "needless-wait" and one["detail"].startswith(f"{wait}:") for one in found)
 
 
 def test_every_kind_has_a_defect_that_shows_it_and_is_on_the_page() -> None:

@@ -66,7 +66,10 @@ MEMORY_MB: Final = 500
 KILLED_S: Final = 4 * CPU_S
 KILLED_BYTES: Final = 4 * MEMORY_MB << 20
 """A run is killed at these limits of CPU time and of addresses."""
-OWN: Final = ("default.replication.factor", "sim.elision", "sim.event.budget", "sim.record.budget", "sim.state.budget")
+OWN: Final = (
+    *("default.replication.factor", "sim.elision", "sim.judge.waits"),
+    *("sim.event.budget", "sim.record.budget", "sim.state.budget"),
+)
 """Keys that are drawn in another way or, as they bound what a run takes, not at all."""
 ELISION_EVENTS: Final = 60_000
 """Budget of events of runs with and without elision."""

@@ -1,0 +1,57 @@
+"""Bounds of waits (`sim.checkers.needless_wait`), derived from the settings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sim.checkers.needless_wait import WaitBounds
+from sim.config import Value, integer
+from sim.environment.network import LATENCY_US
+from sim.hosts.settings import broker_settings, quorum_settings
+from sim.protocol.rules import Rules
+
+_EXCHANGES: Final = 100
+"""Requests with their responses that a step of the protocol takes at most, one after another: those of the rounds of a
+truncation, for example, one for each leader epoch.
+"""
+_EXCHANGES_US: Final = _EXCHANGES * 2 * LATENCY_US[-1]
+
+
+def wait_bounds(configs: Iterable[Mapping[str, Value]], rules: Rules) -> WaitBounds:
+    """The bounds with the settings of a run's brokers, the longest of them.
+
+    A turn (see `NeedlessWait`) may have met any request on its way, so that it is sent again after its timeout:
+
+    - a controller that is followed by another one: ``controller.quorum.fetch.timeout.ms`` and
+      ``controller.quorum.election.timeout.ms`` (RaftConfig), none under ZooKeeper, whose sessions are turns;
+    - a request between broker and controller: ``controller.socket.timeout.ms``;
+    - a fetch: ``replica.socket.timeout.ms``, and ``replica.fetch.backoff.ms`` after the error; then one that waits
+      ``replica.fetch.wait.max.ms``, and one that shows the leader what the former brought;
+    - a controlled shutdown, in which a broker is no candidate: three ``broker.heartbeat.interval.ms`` until the
+      controller allows it (BrokerLifecycleManager);
+    - a member of the ISR that does not fetch: ``replica.lag.time.max.ms``, and half of it until the leader looks
+      (ReplicaManager: isr-expiration).
+    """
+    is_quorum = rules.control_plane == "kraft"
+    session_us = elect_us = lead_us = rejoin_us = request_us = acknowledge_us = 0
+    session = "broker.session.timeout.ms" if is_quorum else "zookeeper.session.timeout.ms"
+    for config in configs:
+        own, quorum = broker_settings(config), quorum_settings(config)
+        session_us = max(session_us, integer(config, session) * 1_000)
+        failover_us = quorum.fetch_timeout_us + quorum.election_us if is_quorum else 0
+        elect_us = max(elect_us, _EXCHANGES_US + failover_us + 3 * own.heartbeat_us)
+        lead_us = max(lead_us, _EXCHANGES_US + failover_us + own.controller_socket_timeout_us + own.recovery_us)
+        fetches_us = own.socket_timeout_us + own.fetch_backoff_us + 2 * own.fetch_wait_us
+        rejoin_us = max(rejoin_us, lead_us + fetches_us + own.controller_socket_timeout_us)
+        request_us = max(request_us, lead_us + own.controller_socket_timeout_us)
+        acknowledge_us = max(acknowledge_us, rejoin_us + own.lag_us * 3 // 2)
+    return WaitBounds(
+        elect_us=elect_us,
+        session_us=session_us + elect_us,
+        lead_us=lead_us,
+        rejoin_us=rejoin_us,
+        acknowledge_us=acknowledge_us,
+        request_us=request_us,
+        waits_for_restarted=rules.missed_bounce == "noticed",
+    )
