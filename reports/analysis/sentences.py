@@ -34,6 +34,7 @@ DOES: Final[Mapping[str, str]] = {
     "stale-setting": "uses another value of a setting than the one that was set",
     "needless-wait": "waits longer than its settings explain",
     "stuck-replica": "leaves a replica that never catches up",
+    "stuck-consumer": "leaves a consumer that reads no further",
     NO_PROGRESS: "makes no progress after all faults have ended",
 }
 """Kind of violation -> what the mode does, as a verb phrase; for early warnings, their names."""

@@ -47,6 +47,7 @@ HAPPENED: Final[Mapping[str, str]] = {
     "controller-crashes": "controllers CRASHED one after another",
     "needless-wait": "a wait LONGER than its bound",
     "stuck-replica": "a replica NEVER caught up",
+    "stuck-consumer": "a consumer READS NO FURTHER",
     "no-progress": "NO progress after healing",
 }
 """Kind of violation -> what happened, the worst first."""

@@ -7,6 +7,8 @@ acknowledged write, or none does (`sim.checkers.committed_loss`).
 With a quorum, Vanlightly's specification adds: all brokers are unfenced and have replayed the whole metadata log; no
 leader waits for an ISR change; no reassignment is under way; every write was answered or has expired.
 
+Afterwards, the consumer of the partition must read on (`stuck-consumer`): the write is read by another one.
+
 Nothing polls: the control plane's decisions, the write and the read trigger the checks.
 """
 
@@ -229,3 +231,13 @@ class PartitionConvergence:
         if work:
             return Violation("no-progress", now_us, f"at the deadline after healing, {work}")
         return Violation("stuck-replica", now_us, "a write was acknowledged after healing, but not read or replicated")
+
+    def stuck_consumer(self, now_us: int) -> Violation | None:
+        """The violation of a partition that converged and whose consumer reads no further; a consumer begins with the
+        first batch.
+        """
+        if not self.converged or self._partition.idle or not self._partition.consumer.is_stuck:
+            return None
+        at = self._partition.consumer.cursor
+        detail = f"when all was whole again, the consumer at offset {at.offset} waited for nothing"
+        return Violation("stuck-consumer", now_us, detail)

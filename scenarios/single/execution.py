@@ -565,6 +565,7 @@ class Execution:
             self.needless_stall = self.needless_stall or complete_replica(history, replicas) > 0
             failure = Violation(failure.kind, now_us, needless) if needless else None
             self.stalled = self.stalled or failure is None
+        failure = failure or convergence.stuck_consumer(now_us)
         if failure is not None:
             history.findings.violations.append(failure)
         logs = [directories.log(name) for directories in cluster.machines.directories.values()]

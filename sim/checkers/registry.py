@@ -67,7 +67,11 @@ CHECKERS: Final[list[type[Checker]]] = [
 ]
 """In the order in which they receive a step and make their final check; those of plug-ins last."""
 _OWN: Final = len(CHECKERS)
-LIVENESS: Final = (Finding("stuck-replica", ALWAYS), Finding("no-progress", ALWAYS))
+LIVENESS: Final = (
+    Finding("stuck-replica", ALWAYS),
+    Finding("no-progress", ALWAYS),
+    Finding("stuck-consumer", ALWAYS),
+)
 """Findings of waiting for convergence (`scenarios.single.convergence`)."""
 FINDINGS: Final[dict[str, Finding]] = {
     finding.kind: finding

@@ -64,6 +64,7 @@ class Consumer(Client):
         "_is_new",
         "_lookup",
         "_observe",
+        "_prepared_us",
         "_reset_request",
         "_timed_fetch",
         "_validation",
@@ -93,6 +94,7 @@ class Consumer(Client):
         self._timed_fetch: FetchRequest | None = None
         self._reset_request: ListOffsetsRequest | None = None
         self._validation: tuple[OffsetsForLeaderEpochRequest, FetchPosition] | None = None
+        self._prepared_us = 0
         self._end_offset_request: ListOffsetsRequest | None = None
         self._exposed_when_asked: Exposed | None = None
         self._asked_us = 0
@@ -295,12 +297,26 @@ class Consumer(Client):
         )
 
     def _set_timeout(self, request: object) -> None:
+        self._prepared_us = self.kernel.now_us
         self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, request)
 
     def _time_out(self, request: object) -> None:
         if request is self._reset_request or (self._validation is not None and request is self._validation[0]):
             self.connection_lost()
             self.retry_later(always=True)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it has begun and reads no further, though the application neither paused it nor was told an error: no
+        response is under way that has not timed out, and no retry.
+        """
+        has_begun = self._tries > 0
+        if not has_begun or self.paused or self.has_error or self._refreshing:
+            return False
+        if self._asked is not None or self._fetch is not None:
+            return False
+        is_preparing = self._reset_request is not None or self._validation is not None
+        return not is_preparing or self.kernel.now_us > self._prepared_us + self.timeout_us
 
     # Calls of the application.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reports.analysis.compare import AvailabilityDifference, Group, Pair
     from sim.protocol.modes import Mode
 
-LIVENESS: Final = ("no-progress", "stuck-replica")
+LIVENESS: Final = ("no-progress", "stuck-replica", "stuck-consumer")
 SURE: Final = 1.8
 """A difference in availability counts if it exceeds half the width of its 95 % interval by this factor. A review makes
 a hundred such comparisons, of which five would exceed the half itself by chance."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load
+from sim.hosts.consumer import Consumer
 from sim.protocol.client.consumer_position import ConsumerPosition, FetchPosition, LogTruncation
 from sim.protocol.client.producer_sequences import ProducerSequences, Sequenced
 from sim.protocol.log import producer_state_manager
-from sim.protocol.messages import NONE, OUT_OF_ORDER_SEQUENCE_NUMBER
+from sim.protocol.messages import NONE, OFFSET_OUT_OF_RANGE, OUT_OF_ORDER_SEQUENCE_NUMBER, FetchResponse
 from sim.protocol.replica.partition import Partition
 from tests.named import run_row
 
@@ -142,3 +143,19 @@ def test_a_leader_that_takes_no_notice_of_its_isr_is_found(power: Scenario, monk
     for name in ("produce", "_complete_writes"):
         monkeypatch.setattr(Partition, name, takes_all_for_in_sync(getattr(Partition, name)))
     assert found(scenario, "ack-under-min-isr", SEEDS)
+
+
+def test_a_consumer_that_does_not_retry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgets(consumer: Consumer, reply: FetchResponse) -> None:
+        error = reply.results[0][1]
+        if error and error != OFFSET_OUT_OF_RANGE and reply.request is consumer._fetch:
+            consumer._fetch = None
+        else:
+            original(consumer, reply)
+
+    original = Consumer.on_fetch_reply
+    scenario = load("partitions")
+    assert not found(scenario, "stuck-consumer", CLEAN)
+    monkeypatch.setattr(Consumer, "on_fetch_reply", forgets)
+    monkeypatch.setattr(Consumer, "handlers", {**Consumer.handlers, FetchResponse: forgets})
+    assert any("stuck-consumer" in kinds for kinds in inside(scenario, CLEAN))

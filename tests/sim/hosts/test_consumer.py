@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING
-from sim.protocol.messages import MetadataRequest, MetadataResponse
+from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING, FetchPosition
+from sim.protocol.messages import MetadataRequest, MetadataResponse, OffsetsForLeaderEpochRequest
 from tests.sim.world import World
 
 
@@ -41,6 +41,28 @@ def test_a_pause_is_made_up_for() -> None:
     world.cluster.consumer.resume()
     world.run()
     assert shown(world) == [(0, 0), (1, 1)]
+
+
+def test_a_consumer_that_waits_for_nothing_is_stuck() -> None:
+    world = World().ready()
+    consumer = world.cluster.consumer
+    assert not consumer.is_stuck  # Its fetch waits at the leader.
+    consumer._fetch = None
+    assert consumer.is_stuck
+    consumer.pause()
+    assert not consumer.is_stuck
+    consumer.paused, consumer.has_error = False, True
+    assert not consumer.is_stuck
+    consumer.has_error = False
+    consumer._validation = OffsetsForLeaderEpochRequest(consumer.node, [], [], with_epoch=True), FetchPosition(0)
+    consumer._prepared_us = consumer.kernel.now_us
+    assert not consumer.is_stuck
+    consumer._prepared_us -= consumer.timeout_us
+    assert not consumer.is_stuck  # It times out now.
+    consumer._prepared_us -= 1
+    assert consumer.is_stuck
+    consumer.retry_later()
+    assert not consumer.is_stuck
 
 
 def test_consumer_inside_a_batch_shows_the_rest_of_it() -> None:

@@ -22,26 +22,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.places import ROOT
-from tests.verification.mutants import operators
+from tests.verification.mutants import marks, operators
 from tests.verification.mutants.operators import OPERATORS, Mutant, Source
-from tests.verification.mutants.worker import BOUND, ERROR, FOUND, SURVIVED, UNCHANGED, Task
+from tests.verification.mutants.worker import BOUND, ERROR, FOUND, SURVIVED, UNCHANGED, Right, Task, mutated_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-FOLDERS: Final = ("sim/protocol", "sim/hosts", "sim/environment")
-DATA: Final = (
-    "rules",
-    "modes",
-    "mutants",
-    "mutations",
-    "decisions",
-    "decision_points",
-    "probe",
-    "probes",
-    "plugin_points",
-)
-"""Modules that only list, or that only record what is asked."""
 RIGHT_RUNS: Final = 2_000
 """Runs without a mutant, more than fit into a hunt."""
 PATIENCE_S: Final = 300
@@ -50,19 +37,16 @@ NOTICED: Final = (FOUND, ERROR, BOUND)
 OUTCOMES: Final = (*NOTICED, SURVIVED, UNCHANGED)
 
 
-def sources() -> list[Path]:
-    """The files that are mutated, in order."""
-    files = [file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py"))]
-    return [file for file in files if file.stem not in DATA and not file.stem.endswith("_probes")]
-
-
-def mutants_of(files: Iterable[Path]) -> list[Mutant]:
+def mutants_of(files: Sequence[str]) -> list[Mutant]:
     """All mutants of these files; types of attributes are those that are declared in them."""
-    texts = {file: file.read_bytes() for file in files}
+    texts = texts_of(files)
     fields = operators.fields_of(map(ast.parse, texts.values()))
-    return [
-        mutant for file, text in texts.items() for mutant in Source(str(file.relative_to(ROOT)), text, fields).mutants()
-    ]
+    return [mutant for file, text in texts.items() for mutant in Source(file, text, fields).mutants()]
+
+
+def texts_of(files: Sequence[str]) -> dict[str, bytes]:
+    """The text of each file."""
+    return {file: (ROOT / file).read_bytes() for file in files}
 
 
 def run(task: Task, seconds: float | None = None) -> Any:
@@ -93,12 +77,12 @@ class Round:
         self._right_file = folder / f"right-{version}.json"
         self._file = folder / f"{seed}-{version}.jsonl"
 
-    def right(self) -> list[tuple[str, str]]:
+    def right(self) -> list[Right]:
         """Results of the runs without a mutant, kept for the next round."""
         if not self._right_file.exists():
             found = run(Task(None, self._right_runs, only=self._only))
             self._right_file.write_text(json.dumps(found))
-        return [(digest, kinds) for digest, kinds in json.loads(self._right_file.read_text())]
+        return [Right(*one) for one in json.loads(self._right_file.read_text())]
 
     def known(self) -> dict[str, dict[str, Any]]:
         """Mutant -> its result, of those that are finished."""
@@ -108,11 +92,14 @@ class Round:
     def hunts(self, mutants: Sequence[Mutant], runs: int, seconds: float) -> Iterator[dict[str, Any]]:
         """The results of all mutants; those that were not known are kept."""
         known, right = self.known(), self.right()
+        blocks, executed = marks.blocks(texts_of(mutated_files())), [int(one.blocks, 16) for one in right]
         for mutant in mutants:
             if mutant.name in known:
                 yield known[mutant.name]
                 continue
-            found = run(Task(mutant, runs, seconds, right, self._only), seconds + PATIENCE_S)
+            bit = marks.block_of(blocks, mutant.file, mutant.line)
+            reached = [bool(bits >> bit & 1) for bits in executed]
+            found = run(Task(mutant, runs, seconds, right, reached, self._only), seconds + PATIENCE_S)
             if found is None:
                 found = {"outcome": BOUND, "kinds": f"more than {seconds + PATIENCE_S:.0f} s"}
             line = {"mutant": mutant.name, "function": mutant.function, "operator": mutant.operator, **found}
@@ -153,7 +140,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--list", action="store_true", help="print the mutants only")
     options = parser.parse_args()
-    drawn = operators.drawn(mutants_of(sources()), Random(options.seed), options.mutants)
+    drawn = operators.drawn(mutants_of(mutated_files()), Random(options.seed), options.mutants)
     if options.list:
         sys.stdout.writelines(f"{mutant.name}\n" for mutant in drawn)
         return 0

@@ -181,7 +181,7 @@ class Source:
             elif isinstance(node, ast.comprehension):
                 for condition in node.ifs:
                     yield from self._of_condition(condition)
-        for block in _blocks(body):
+        for block in blocks_of(body):
             yield from self._stale(block)
             if returns == "None" and function.name != "__init__":
                 yield from self._early(block, is_body=block is body)
@@ -350,7 +350,8 @@ def _is_silent(node: ast.AST) -> bool:
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _SILENT
 
 
-def _blocks(body: Sequence[ast.stmt]) -> Iterator[Sequence[ast.stmt]]:
+def blocks_of(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
+    """The block, and all within it, without those of nested functions."""
     yield body
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -358,9 +359,9 @@ def _blocks(body: Sequence[ast.stmt]) -> Iterator[Sequence[ast.stmt]]:
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                yield from _blocks(block)
+                yield from blocks_of(block)
         for case in (*getattr(node, "cases", ()), *getattr(node, "handlers", ())):
-            yield from _blocks(case.body)
+            yield from blocks_of(case.body)
 
 
 def drawn(mutants: Sequence[Mutant], random: Random, number: int) -> list[Mutant]:

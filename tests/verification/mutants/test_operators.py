@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.places import ROOT
-from tests.verification.mutants.__main__ import mutants_of, sources
+from tests.verification.mutants.__main__ import mutants_of
 from tests.verification.mutants.operators import (
     CONSTANT,
     DROPPED,
@@ -29,6 +29,7 @@ from tests.verification.mutants.operators import (
     drawn,
     fields_of,
 )
+from tests.verification.mutants.worker import mutated_files
 
 
 def mutants(text: str, *classes: str) -> list[Mutant]:
@@ -192,7 +193,7 @@ def test_the_draw_takes_operators_alike_and_nothing_twice() -> None:
 
 
 def test_mutants_of_the_protocol_compile() -> None:
-    every = mutants_of(sources()[::9])
+    every = mutants_of(mutated_files()[::9])
     assert {one.operator for one in every} == OPERATORS.keys()
     assert len({one.name for one in every}) == len(every)
     for mutant in drawn(every, Random(0), 60):

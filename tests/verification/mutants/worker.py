@@ -6,6 +6,7 @@ scenario in each repaired mode, with the round as its seed; scenarios with a rep
 
 from __future__ import annotations
 
+import ast
 import builtins
 import json
 import resource
@@ -14,23 +15,37 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
-from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.places import ROOT
+from tests.verification.mutants import marks
 from tests.verification.mutants.operators import REACHED, Mutant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from importlib.abc import Loader
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import CodeType, ModuleType
 
     from scenarios.format.scenario import Scenario
     from scenarios.single.rows import Row
     from sim.protocol.modes import Mode
 
+FOLDERS: Final = ("sim/protocol", "sim/hosts", "sim/environment")
+DATA: Final = (
+    "rules",
+    "modes",
+    "mutants",
+    "mutations",
+    "decisions",
+    "decision_points",
+    "probe",
+    "probes",
+    "plugin_points",
+)
+"""Modules that only list, or that only record what is asked."""
 REPAIRED: Final = ("kip320-repaired", "kraft-repaired", "elr-repaired")
 EXPENSIVE_EVERY: Final = 3
 RUN_S: Final = 20
@@ -44,6 +59,22 @@ SURVIVED: Final = "survived"
 UNCHANGED: Final = "unchanged"
 
 
+class Right(NamedTuple):
+    """A run without a mutant.
+
+    Attributes:
+        digest: its digest.
+        kinds: what was found inside the promise.
+        seconds: its CPU time.
+        blocks: the blocks that it executed, as bits in hexadecimal (`tests.verification.mutants.marks`).
+    """
+
+    digest: str
+    kinds: str
+    seconds: float
+    blocks: str
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What a process does.
@@ -54,13 +85,15 @@ class Task:
             that changes no digest is given up.
         seconds: CPU time after which a mutant counts as survived.
         right: the results of the runs without a mutant, in their order.
+        reached: for each of them, whether it executed the block of the mutant; the others need not be run.
         only: the scenarios; empty: all.
     """
 
     mutant: Mutant | None
     runs: int
     seconds: float = 0.0
-    right: Sequence[tuple[str, str]] = ()
+    right: Sequence[Right] = ()
+    reached: Sequence[bool] = ()
     only: Sequence[str] = ()
 
 
@@ -79,7 +112,7 @@ class Hunted:
         reached: how many of them executed the mutated place.
         changed: how many had another digest.
         first_changed: the first of them, with its number, or empty.
-        seconds: CPU time of the runs.
+        seconds: CPU time of the runs. Those that need not be run count as they were without the mutant.
     """
 
     outcome: str = UNCHANGED
@@ -95,32 +128,39 @@ class Hunted:
     by_scenario: dict[str, int] = field(default_factory=dict)
 
 
-class _Mutated(SourceFileLoader):
-    """Loads a module with the mutant."""
+class _Changed(SourceFileLoader):
+    """Loads a module of which the source is changed."""
 
-    def __init__(self, name: str, path: str, mutant: Mutant) -> None:
+    def __init__(self, name: str, path: str, change: Callable[[bytes], bytes | ast.Module]) -> None:
         super().__init__(name, path)
-        self._mutant = mutant
+        self._change = change
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
-        return self.source_to_code(self._mutant.applied(self.get_data(path)), path)
+        code: CodeType = compile(self._change(self.get_data(path)), path, "exec", dont_inherit=True)
+        return code
 
 
 class Finder:
-    """Finds the module of a mutant, and no other one."""
+    """Finds the modules that are changed, by their files, and no other ones."""
 
-    def __init__(self, mutant: Mutant) -> None:
-        self._mutant = mutant
-        self._name = mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    def __init__(self, changes: Mapping[str, Callable[[bytes], bytes | ast.Module]]) -> None:
+        self._changes = {_module(file): (file, change) for file, change in changes.items()}
 
     def find_spec(self, fullname: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """See `importlib.abc.MetaPathFinder.find_spec`."""
-        if fullname != self._name:
+        if fullname not in self._changes:
             return None
-        file = str(ROOT / self._mutant.file)
-        loader: Loader = _Mutated(fullname, file, self._mutant)
-        return spec_from_file_location(fullname, file, loader=loader)
+        name, change = self._changes[fullname]
+        file = str(ROOT / name)
+        is_package = name.endswith("__init__.py")
+        places = [str((ROOT / name).parent)] if is_package else None
+        loader = _Changed(fullname, file, change)
+        return spec_from_file_location(fullname, file, loader=loader, submodule_search_locations=places)
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
 
 class _Reached:
@@ -141,8 +181,27 @@ def install(mutant: Mutant) -> _Reached:
     """Let this process import the mutant."""
     reached = _Reached()
     setattr(builtins, REACHED, reached.note)
-    sys.meta_path.insert(0, Finder(mutant))
+    sys.meta_path.insert(0, Finder({mutant.file: mutant.applied}))
     return reached
+
+
+def mark(executed: set[int]) -> None:
+    """Let this process note in the set which blocks it executes."""
+    setattr(builtins, marks.MARKS, executed)
+    texts = {file: (ROOT / file).read_bytes() for file in mutated_files()}
+    changes = {}
+    first = 0
+    for file, text in texts.items():
+        changes[file] = partial(marks.marked, first=first)
+        first += len(marks.blocks({file: text}))
+    sys.meta_path.insert(0, Finder(changes))
+
+
+def mutated_files() -> list[str]:
+    """The files that are mutated, in order."""
+    files = [file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py"))]
+    kept = [file for file in files if file.stem not in DATA and not file.stem.endswith("_probes")]
+    return [str(file.relative_to(ROOT)) for file in kept]
 
 
 def schedule(only: Sequence[str] = ()) -> Iterator[tuple[Scenario, Mode, int]]:
@@ -178,22 +237,25 @@ def _run(scenario: Scenario, mode: Mode, seed: int) -> Row:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def unmutated(task: Task) -> list[tuple[str, str]]:
-    """Digests and findings of the runs."""
+def unmutated(task: Task, executed: set[int]) -> list[Right]:
+    """The runs; `executed` has the blocks of the present one."""
     found = []
-    for (scenario, mode, seed), _ in zip(schedule(task.only), range(task.runs), strict=False):
+    for scenario, mode, seed in islice(schedule(task.only), task.runs):
+        executed.clear()
+        begun = time.process_time()
         row = _run(scenario, mode, seed)
         if row["verdict"] in ("error", "exhausted"):
             raise AssertionError(f"{scenario.name} {mode.name} {seed}: {row['verdict']} {row['error']}")
-        found.append((row["digest"], row["violations_inside"]))
+        seconds = round(time.process_time() - begun, 4)
+        found.append(Right(row["digest"], row["violations_inside"], seconds, f"{marks.number(executed):x}"))
     return found
 
 
 def known_kinds(task: Task) -> dict[tuple[str, str], set[str]]:
     """(scenario, mode) -> what is found without a mutant, which does not count."""
     known: dict[tuple[str, str], set[str]] = {}
-    for (scenario, mode, _), (_, kinds) in zip(schedule(task.only), task.right, strict=False):
-        known.setdefault((scenario.name, mode.name), set()).update(filter(None, kinds.split(",")))
+    for (scenario, mode, _), right in zip(schedule(task.only), task.right, strict=False):
+        known.setdefault((scenario.name, mode.name), set()).update(filter(None, right.kinds.split(",")))
     return known
 
 
@@ -201,30 +263,41 @@ def hunted(task: Task, reached: _Reached) -> Hunted:
     """Run until the mutant is found, or time is up."""
     known = known_kinds(task)
     found = Hunted()
+    spared = 0.0
     begun = time.process_time()
     for number, (scenario, mode, seed) in enumerate(schedule(task.only)):
-        try:
-            row = _run(scenario, mode, seed)
-        except MemoryError:
-            row = None
+        right = task.right[number] if number < len(task.right) else None
         found.runs += 1
+        is_found = False
+        if right is not None and not task.reached[number]:
+            spared += right.seconds
+        else:
+            is_found = _finds(found, scenario, mode, seed, right, known.get((scenario.name, mode.name), set()))
         if reached.take():
             found.reached += 1
             found.by_scenario[scenario.name] = found.by_scenario.get(scenario.name, 0) + 1
-        found.seconds = round(time.process_time() - begun, 2)
-        if number < len(task.right) and (row is None or row["digest"] != task.right[number][0]):
-            found.changed += 1
-            found.first_changed = found.first_changed or f"{scenario.name} {mode.name} {seed}"
-        outcome, kinds = _judged(row, known.get((scenario.name, mode.name), set()))
-        if outcome:
-            found.outcome, found.kinds = outcome, kinds
-            found.scenario, found.mode, found.seed = scenario.name, mode.name, seed
-            return found
-        if found.changed:
-            found.outcome = SURVIVED
-        if found.seconds > task.seconds or (found.runs >= task.runs and not found.changed):
+        found.seconds = round(time.process_time() - begun + spared, 2)
+        is_unchanged = found.runs >= task.runs and not found.changed
+        if is_found or is_unchanged or found.seconds > task.seconds:
             break
     return found
+
+
+def _finds(found: Hunted, scenario: Scenario, mode: Mode, seed: int, right: Right | None, known: set[str]) -> bool:
+    """Whether a run finds the mutant."""
+    try:
+        row = _run(scenario, mode, seed)
+    except MemoryError:
+        row = None
+    if right is not None and (row is None or row["digest"] != right.digest):
+        found.outcome = SURVIVED
+        found.changed += 1
+        found.first_changed = found.first_changed or f"{scenario.name} {mode.name} {seed}"
+    outcome, kinds = _judged(row, known)
+    if outcome:
+        found.outcome, found.kinds = outcome, kinds
+        found.scenario, found.mode, found.seed = scenario.name, mode.name, seed
+    return bool(outcome)
 
 
 def _judged(row: Row | None, known: set[str]) -> tuple[str, str]:
@@ -243,7 +316,8 @@ def task_of(found: dict[str, Any]) -> Task:
     mutant = found.pop("mutant")
     if mutant is not None:
         mutant = Mutant(**{**mutant, "source": tuple(mutant["source"])})
-    return Task(mutant, **found)
+    right = [Right(*one) for one in found.pop("right")]
+    return Task(mutant, right=right, **found)
 
 
 def main() -> int:
@@ -251,13 +325,17 @@ def main() -> int:
     task = task_of(json.load(sys.stdin))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     signal.signal(signal.SIGVTALRM, _too_long)
-    reached = install(task.mutant) if task.mutant is not None else None
+    reached, executed = None, set[int]()
+    if task.mutant is not None:
+        reached = install(task.mutant)
+    else:
+        mark(executed)
     try:
         from scenarios.single.run import prepare_process
 
         prepare_process()
         if reached is None:
-            result: Any = unmutated(task)
+            result: Any = unmutated(task, executed)
         else:
             found = hunted(task, reached)
             result = {name: getattr(found, name) for name in Hunted.__slots__}
