@@ -271,8 +271,11 @@ class Client(Node):
     # Connections.
 
     def disconnected(self, peer: int) -> None:
-        if self._asked is not None and self.channel() is None:
+        is_asking = self._asked is not None and self.channel() is None
+        if is_asking:
             self._asked = None
         if peer == self.leader:
             self.connection_lost()
+            self.retry_later(always=True)
+        elif is_asking:  # Kafka: NetworkClient.DefaultMetadataUpdater#handleServerDisconnect.
             self.retry_later(always=True)

@@ -65,6 +65,20 @@ def test_a_consumer_that_waits_for_nothing_is_stuck() -> None:
     assert not consumer.is_stuck
 
 
+def test_a_metadata_request_that_ends_with_its_connection_is_sent_again() -> None:
+    world = World().ready()
+    consumer = world.cluster.consumer
+    consumer.connection_lost()
+    consumer.forget_leader()
+    consumer.refresh()
+    assert consumer._asked is not None
+    consumer.disconnected(3)
+    assert consumer._asked is None
+    world.run(1)
+    assert consumer.leader == 1
+    assert not consumer.is_stuck
+
+
 def test_consumer_inside_a_batch_shows_the_rest_of_it() -> None:
     world = World().ready()
     world.cluster.consumer.pause()

@@ -182,8 +182,10 @@ class Source:
                 for condition in node.ifs:
                     yield from self._of_condition(condition)
         for block in blocks_of(body):
+            if function.name == "__init__":
+                continue
             yield from self._stale(block)
-            if returns == "None" and function.name != "__init__":
+            if returns == "None":
                 yield from self._early(block, is_body=block is body)
 
     # Statements.

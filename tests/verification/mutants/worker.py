@@ -47,6 +47,8 @@ DATA: Final = (
 )
 """Modules that only list, or that only record what is asked."""
 REPAIRED: Final = ("kip320-repaired", "kraft-repaired", "elr-repaired")
+JUDGED: Final = {"sim.judge.waits": True}
+"""Besides early warnings, needless waits count."""
 EXPENSIVE_EVERY: Final = 3
 RUN_S: Final = 20
 """CPU time of one run, after which it counts as found; an unchanged run takes at most one second."""
@@ -216,7 +218,7 @@ def schedule(only: Sequence[str] = ()) -> Iterator[tuple[Scenario, Mode, int]]:
         for name in REPAIRED if scenario.drawn else ():
             with suppress(InputError):
                 selection.modes(scenario, [name])
-                pairs.append((replace(scenario, strict=True), mode_named(name)))
+                pairs.append((replace(scenario, strict=True).with_settings(JUDGED), mode_named(name)))
     for seed in count():
         for scenario, mode in pairs:
             if scenario.control != "quorum" or seed % EXPENSIVE_EVERY == 0:
