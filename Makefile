@@ -19,7 +19,7 @@ venv: .venv/installed
 # Once, and again when a requirement changes. pip builds the wheel of pyspark, which takes as long as all the rest: both
 # at once. Python compiles what is imported; all of it would take as long as installing.
 .venv/installed: pyproject.toml .ci/constraints.txt
-	@test ! -e .venv || test -e .venv/others.txt || { echo ".venv is there, and make did not make it: move it elsewhere"; exit 2; }
+	@test ! -e .venv -a ! -L .venv || test ! -L .venv -a -e .venv/others.txt || { echo ".venv is there, and make did not make it: move it elsewhere"; exit 2; }
 	@echo "Installing into .venv (once; 1 to 3 minutes; 1.2 GB)"
 	@$(PYTHON) -m venv --clear .venv
 	@awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt

@@ -30,6 +30,8 @@ SEVERAL_DIRECTORIES: Final[Where] = (("directory_assignment", ("clears-elr", "ke
 """In modes that know log directories."""
 ELR: Final[Where] = (("elr", ("on",)),)
 """In modes with ELR."""
+READS_FROM_FOLLOWERS: Final[Where] = (("read_replica", ("any", "in-sync")),)
+"""In modes whose followers serve consumers."""
 RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-inspection")),)
 
 
@@ -164,6 +166,12 @@ def _keys_of_clients_and_the_testbed() -> dict[str, Key]:
             "when a consumer learns of a partition that is added while it runs: at once, with a position at its start; "
             "or at its next periodic metadata request, without a position",
             ("at-once", "metadata"),
+        ),
+        "sim.client.rack": Key(
+            0,
+            "rack of the consumers, by its number in the order of names (client.rack; replica.selector.class is the "
+            "RackAwareReplicaSelector; 0: none, consumers read at leaders)",
+            where=READS_FROM_FOLLOWERS,
         ),
         # The testbed's own.
         "sim.writeback.interval.ms": Key(5_000, "ms between runs of the kernel's flusher (dirty_writeback)", minimum=1),

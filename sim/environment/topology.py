@@ -31,6 +31,11 @@ class Topology:
         """The brokers of a broker's rack."""
         return _group(self.racks, broker)
 
+    def numbered_rack(self, number: int) -> tuple[int, ...]:
+        """The brokers of a rack, by its number in the order of names, from 1 on; none if there is no such rack."""
+        names = sorted(self.racks)
+        return self.racks[names[number - 1]] if 0 < number <= len(names) else ()
+
     def power_domain(self, broker: int) -> tuple[int, ...]:
         """The brokers that lose power with a broker."""
         return _group(self.power_domains, broker)

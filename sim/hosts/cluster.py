@@ -129,6 +129,10 @@ class Cluster:
         if common.log_directories > 1 or broker_config:
             self._keep_one_directory(rules, decide)
         self.topology = topology or Topology()
+        near = self.topology.numbered_rack(integer(config, "sim.client.rack"))
+        if near:
+            for settings in self.settings.values():
+                settings.near_consumers = near
         self.rules = dict(rules)
         self._upgraded = dict(upgraded or {})
         self.running: dict[int, Broker] = {}

@@ -1,4 +1,5 @@
-"""A consumer: reads below the high watermark from a position on, and asks for offsets periodically.
+"""A consumer: reads below the high watermark from a position on, at the leader or at a follower in its rack (KIP-392),
+and asks for offsets periodically.
 
 Consumer groups are reduced to an ideal offset store. Each retry costs a metadata request, also where Kafka would not
 send one (UNKNOWN_LEADER_EPOCH).
@@ -41,6 +42,7 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
+from sim.protocol.replica.partition import NO_LEADER
 
 USABLE_EPOCH_END_VERSION = 3
 """Lowest version of OffsetsForLeaderEpoch that consumers use (2.3)."""
@@ -63,7 +65,10 @@ class Consumer(Client):
         "_fetch",
         "_is_new",
         "_lookup",
+        "_named",
         "_observe",
+        "_preferred",
+        "_preferred_until_us",
         "_prepared_us",
         "_reset_request",
         "_timed_fetch",
@@ -90,6 +95,11 @@ class Consumer(Client):
         self._observe = observe
         self._committed: tuple[int, int] | None = None
         self._is_new = False
+        self._preferred = NO_LEADER
+        """The follower to fetch from, `NO_LEADER` for the leader; until `_preferred_until_us`."""
+        self._preferred_until_us = 0
+        self._named = NO_LEADER
+        """The follower of the last step about one."""
         self._fetch: FetchRequest | None = None
         self._timed_fetch: FetchRequest | None = None
         self._reset_request: ListOffsetsRequest | None = None
@@ -127,8 +137,16 @@ class Consumer(Client):
         if at.state != FETCHING:
             self._prepare(channel)
             return
+        replica = self._read_replica()
+        if replica != self.leader:
+            at_follower = self.out.get(replica) or self.reach(replica)
+            if at_follower is None:
+                self._preferred = NO_LEADER
+                self.retry_later(always=True)
+                return
+            channel = at_follower
         position = (self.topic, at.offset, self._epoch(), NO_EPOCH)
-        self._fetch = FetchRequest(self.node, self.leader, -1, -1, [position], [])
+        self._fetch = FetchRequest(self.node, replica, -1, -1, [position], [])
         if self.network.loss:
             self._timed_fetch = self._fetch
             self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._fetch_timed_out, self._fetch)
@@ -136,6 +154,27 @@ class Consumer(Client):
             channel.send_beside(self._fetch)
         else:
             channel.send(self._fetch)
+
+    def _read_replica(self) -> int:
+        """The broker to fetch from. Kafka: AbstractFetch#selectReadReplica (3.9-4.4)."""
+        if self._preferred != NO_LEADER and self.kernel.now_us > self._preferred_until_us:
+            self._preferred = NO_LEADER
+        return self.leader if self._preferred == NO_LEADER else self._preferred
+
+    def _prefer(self, replica: int) -> None:
+        """Fetch from a follower for ``metadata.max.age.ms``. Kafka: SubscriptionState#updatePreferredReadReplica
+        (2.6-4.4).
+        """
+        if replica != self._preferred:
+            self._preferred = replica
+            self._preferred_until_us = self.kernel.now_us + self.settings.metadata_age_us
+        if replica != self._named:
+            self._named = replica
+            self.reached(probes.READS_FROM_FOLLOWER)
+            chosen = steps.Position(
+                steps.PREFERRED_REPLICA, self.node, self.cursor.offset, NO_EPOCH, "read_replica", replica
+            )
+            self.recorder.record(chosen)
 
     def _epoch(self) -> int:
         """The leader epoch in requests: that of the metadata the position was set with."""
@@ -146,6 +185,7 @@ class Consumer(Client):
         position = request.positions[place]
         return (
             request is self._fetch
+            and self._preferred == NO_LEADER
             and not (self.paused or self.has_error)
             and at.state == FETCHING
             and (at.offset, self._epoch(), self.leader) == (position[1], position[2], request.leader)
@@ -159,20 +199,31 @@ class Consumer(Client):
     def _fetch_timed_out(self, fetch: FetchRequest) -> None:
         """Fetch again after a timeout: with message loss a waiting fetch looks like a lost one."""
         if fetch is self._fetch and fetch is self._timed_fetch:  # Not an equal fetch sent since.
+            self._preferred = NO_LEADER
             self.connection_lost()
             self.retry_later(always=True)
 
     def on_fetch_reply(self, reply: FetchResponse) -> None:
-        """Handle a leader's response."""
+        """Handle a response of the leader, or of a follower, which cannot say that the position is out of range.
+
+        Kafka: FetchCollector#handleInitializeErrors (3.9-4.4). To 3.3 a consumer stays with the follower after other
+        errors (KAFKA-14379); here none does.
+        """
         if reply.request is not self._fetch:
             return
         self._fetch = None
         _, error, batches, _, _, leader_epoch, _ = reply.results[0]
-        if error == OFFSET_OUT_OF_RANGE:
+        at_follower = self._preferred != NO_LEADER
+        if error:
+            self._preferred = NO_LEADER
+        if error == OFFSET_OUT_OF_RANGE and not at_follower:
             self._out_of_range()
         elif error:
             self._refused(error)
-            self.retry_later()
+            self.retry_later(always=at_follower)
+        elif reply.preferred_read_replica >= 0:
+            self._prefer(reply.preferred_read_replica)
+            self.fetch()
         else:
             self.reset_backoff()
             if batches:
@@ -348,6 +399,7 @@ class Consumer(Client):
 
     def restart(self) -> None:
         """Replace the process by a new one, which begins at the committed offset."""
+        self._preferred = NO_LEADER
         self.connection_lost()
         self._end_offset_request = self._lookup = None
         self.forget_leader()
@@ -441,13 +493,26 @@ class Consumer(Client):
         moved = self.leader != at.leader or self.leader_epoch != at.leader_epoch
         if (moved and at.offset_epoch != NO_EPOCH) or at.state == AWAIT_VALIDATION:
             self.decide.validates_position.note()
+        if moved:
+            self._preferred = NO_LEADER
         doubtful = self.cursor.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
-        if fetch is not None and (doubtful or fetch.leader != self.leader or fetch.positions[0][2] != self._epoch()):
+        if fetch is not None and (
+            doubtful or fetch.leader != self._read_replica() or fetch.positions[0][2] != self._epoch()
+        ):
             self._fetch = None
         self.fetch()
 
+    def disconnected(self, peer: int) -> None:
+        if self._preferred == peer != self.leader:
+            self._fetch, self._preferred = None, NO_LEADER
+            self.retry_later(always=True)
+        super().disconnected(peer)
+
     def connection_lost(self) -> None:
-        self._fetch = self._reset_request = self._validation = None
+        """See `Client.connection_lost`; a fetch that waits at a follower goes on."""
+        if self._preferred == NO_LEADER:
+            self._fetch = None
+        self._reset_request = self._validation = None
 
 
 if not COMPILED:

@@ -11,9 +11,9 @@ from typing import Any
 from sim.environment.elision import ElidedFetch, FetchServer
 from sim.environment.network import Channel
 from sim.hosts.broker_node import BrokerNode
-from sim.hosts.hosted_replica import NO_RESULT, HostedReplicas
+from sim.hosts.hosted_replica import NO_RESULT, HostedReplica, HostedReplicas
 from sim.kernel.scheduler import Event, Gate
-from sim.protocol.messages import FetchRequest, FetchResponse, FetchResult
+from sim.protocol.messages import NO_EPOCH, NONE, FetchRequest, FetchResponse, FetchResult
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.fetch_session import FetchSession
 
@@ -85,7 +85,29 @@ class DelayedFetchPurgatory(FetchServer):
         wait_us = self._wait_us(request)
         if not wait_us or self._broker.kernel.now_us > delayed.since_us + wait_us or not self._elide_if_idle(delayed):
             self.cancel_wait(delayed)
+            if self._redirected(delayed):
+                return
             self._broker.reply_beside(request.node, response(delayed, self.empty_results(delayed, {})))
+
+    def redirect(self, request: FetchRequest, replica: HostedReplica) -> bool:
+        """Name a consumer the follower from which to fetch, without records; returns whether there is one.
+
+        Kafka: ReplicaManager#readFromLog (2.6-4.4).
+        """
+        preferred = replica.preferred_read_replica(request)
+        if preferred < 0:
+            return False
+        _, _, epoch, last_epoch = request.positions[0]
+        partition = replica.partition
+        error = NONE
+        if epoch not in (NO_EPOCH, partition.leader_epoch):
+            error = partition.fencing.check(epoch, partition.leader_epoch, client=True)
+        if error:
+            self._broker.reply(request.node, FetchResponse(request, [replica.refusal(error, last_epoch)]))
+        else:
+            result = replica.result(NONE, [])
+            self._broker.reply(request.node, FetchResponse(request, [result], preferred_read_replica=preferred))
+        return True
 
     # Elision of idle fetches: see `sim.environment.elision`.
 
@@ -216,6 +238,8 @@ class DelayedFetchPurgatory(FetchServer):
         """
         delayed.waits = False
         request = delayed.request
+        if self._redirected(delayed):
+            return
         if delayed.session is not None:
             self._answer_in_session(delayed, delayed.session)
             return
@@ -235,6 +259,14 @@ class DelayedFetchPurgatory(FetchServer):
                     followers.remove(delayed)
             results.append(replica.read(request, position))
         self._broker.reply(request.node, FetchResponse(request, results))
+
+    def _redirected(self, delayed: DelayedFetch) -> bool:
+        """Whether a consumer's fetch that waited was answered by `redirect`."""
+        request = delayed.request
+        if request.replica >= 0 or not self._broker.settings.near_consumers:
+            return False
+        replica = self._replicas.replica(request.positions[0][0])
+        return replica is not None and self.redirect(request, replica)
 
     def _answer_in_session(self, delayed: DelayedFetch, session: FetchSession) -> None:
         """As `_answer_fetch`; idle partitions have nothing to read."""

@@ -228,6 +228,30 @@ class HostedReplica(PartitionHost):
             return self.result(NONE, partition.read_committed(offset))
         return self.result(NONE, partition.read_uncommitted(offset) if assigned else [])
 
+    def preferred_read_replica(self, request: FetchRequest) -> int:
+        """The follower from which a consumer shall fetch, -1 for this broker: one in the consumer's rack, alive, whose
+        log reaches the consumer's position; of several, that with the most records, the one that caught up last, the
+        highest id.
+
+        Kafka: ReplicaManager#findPreferredReadReplica (2.6-4.4), RackAwareReplicaSelector#select.
+        """
+        partition, near = self.partition, self.broker.settings.near_consumers
+        if request.replica >= 0 or not near or self.broker.node in near or not partition.is_leader:
+            return -1
+        if not self.broker.decide.followers_serve_consumers.yes():
+            return -1
+        offset = request.positions[0][1]
+        best = (-1, -1, -1)
+        for broker, state in partition.followers.states.items():
+            if (
+                broker in near
+                and state.leo >= offset
+                and self.host.metadata.is_alive(broker)
+                and (state.in_isr or not self.broker.decide.reads_in_sync_only.yes())
+            ):
+                best = max(best, (state.leo, state.caught_up_us, broker))
+        return best[2]
+
     def read_for_follower(self, request: FetchRequest, position: Position) -> tuple[FetchResult, bool]:
         """The result for a follower's fetch that has just arrived, and whether to update the follower's state by it."""
         result, effect = read_for_follower(self.partition, request.replica, request.broker_epoch, position)
@@ -339,9 +363,9 @@ class HostedReplica(PartitionHost):
             partition.followers.note_change()
         self.storage.hw_file.catch_up(previous, broker.kernel.now_us)
         self.recorder.record(steps.HighWatermark(broker.node, partition, previous))
+        if replica.hw > previous:
+            self.wake_consumers()
         if partition.is_leader:
-            if replica.hw > previous:
-                self.wake_consumers()
             broker.end_elision(ElidedFetch)
 
     def log_start_moved(self, replica: Replica) -> None:

@@ -95,27 +95,22 @@ class KafkaApis(ProduceHandler):
         if replica is None:
             self._reply_fetch(request, self._replicas.no_result(name))
             return
+        if request.replica < 0:
+            self._on_fetch_of_consumer(replica, request)
+            return
         partition = replica.partition
-        if request.replica >= 0 and request.replica not in partition.followers.states:
+        if request.replica not in partition.followers.states:
             self._answer_unassigned(replica, request)
             return
-        error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
+        error = partition.check_fetch(offset, epoch, last_epoch)
         if error:
-            if request.replica >= 0 and error != DIVERGING_EPOCH:
+            if error != DIVERGING_EPOCH:
                 self._broker.end_elision(ElidedFetch)
                 partition.note_refused_fetch(request.replica)
                 replica.note_laggards()
             self._reply_fetch(request, replica.refusal(error, last_epoch))
             return
         now_us = self._broker.kernel.now_us
-        if request.replica < 0:
-            if offset < partition.hw:
-                self._reply_fetch(request, replica.result(NONE, partition.read_committed(offset)))
-            else:
-                delayed = DelayedFetch(request, now_us)
-                replica.consumers.append(delayed)
-                self._purgatory.await_expiry(delayed)
-            return
         if partition.refuses_registration(request.replica, request.broker_epoch):
             self._reply_fetch(request, replica.result(NOT_LEADER_OR_FOLLOWER, []))
             return
@@ -128,6 +123,22 @@ class KafkaApis(ProduceHandler):
             delayed = DelayedFetch(request, now_us)
             replica.followers.append(delayed)
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
+            self._purgatory.await_expiry(delayed)
+
+    def _on_fetch_of_consumer(self, replica: HostedReplica, request: FetchRequest) -> None:
+        """Name the consumer another replica, answer it at once with records or an error, or let the fetch wait."""
+        if self._broker.settings.near_consumers and self._purgatory.redirect(request, replica):
+            return
+        _, offset, epoch, last_epoch = request.positions[0]
+        partition = replica.partition
+        error = partition.check_fetch(offset, epoch, last_epoch, client=True)
+        if error:
+            self._reply_fetch(request, replica.refusal(error, last_epoch))
+        elif offset < partition.hw:
+            self._reply_fetch(request, replica.result(NONE, partition.read_committed(offset)))
+        else:
+            delayed = DelayedFetch(request, self._broker.kernel.now_us)
+            replica.consumers.append(delayed)
             self._purgatory.await_expiry(delayed)
 
     def _recreated(self, request: FetchRequest, place: int) -> str:

@@ -48,6 +48,8 @@ class BrokerSettings:
     directory_failure_us: int
     log_directories: int
     storage: StorageSettings
+    near_consumers: tuple[int, ...] = ()
+    """Brokers in the rack of the consumers (`Cluster`); empty: consumers have none."""
 
 
 def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:

@@ -80,6 +80,7 @@ CONSUMER_TRUNCATION: Final = _client("truncation-detected", "a consumer reports 
 CONSUMER_REWINDS: Final = _client("consumer-rewinds", "a consumer silently goes back to where the log was truncated")
 CONSUMER_RESETS: Final = _client("consumer-resets", "a consumer resets its position by auto.offset.reset")
 CONSUMER_OUT_OF_RANGE: Final = _client("consumer-out-of-range", "a consumer's position is out of range")
+READS_FROM_FOLLOWER: Final = _client("reads-from-follower", "a consumer fetches from a follower in its rack")
 CONSUMER_FENCED: Final = _client("consumer-fenced", "a consumer's request is refused for its leader epoch")
 OFFSET_UNAVAILABLE: Final = _client("offset-not-available", "a new leader cannot answer ListOffsets(latest) yet")
 METADATA_GOES_BACK: Final = _client("metadata-older", "a client gets older metadata than it has")

@@ -170,6 +170,8 @@ class Decisions:
         self.takes_back_newest_first = self._on(rules.lost_requests == "newest-first")
         self.validates_position = self._on(rules.consumer_validation == "yes")
         self.reads_new_partitions = self._on(rules.new_partition_reset == "earliest")
+        self.followers_serve_consumers = self._on(rules.read_replica != "leader")
+        self.reads_in_sync_only = self._on(rules.read_replica == "in-sync")
         self.dedups = self._on(rules.producer_dedup == "yes")
         self.takes_unknown_producer = self._on(rules.unknown_producer != "refused")
         self.empty_log_takes_unknown = self._on(

@@ -291,15 +291,21 @@ class FetchResponse(Message):
         request: the request, as it was sent.
         results: the results.
         incremental: which results may differ from those of the session's last response; None without a session.
+        preferred_read_replica: the broker from which the consumer shall fetch, -1 for the sender itself (KIP-392).
     """
 
-    __slots__ = ("incremental", "request", "results")
+    __slots__ = ("incremental", "preferred_read_replica", "request", "results")
     elision_safe = True
     needs_partition = True
 
     def __init__(
-        self, request: FetchRequest, results: abc.Sequence[FetchResult], incremental: Incremental | None = None
+        self,
+        request: FetchRequest,
+        results: abc.Sequence[FetchResult],
+        incremental: Incremental | None = None,
+        preferred_read_replica: int = -1,
     ) -> None:
+        self.preferred_read_replica: Final = preferred_read_replica
         self.request: Final = request if request.sent is None else request.sent
         self.results: Final = results
         self.incremental: Final = incremental

@@ -886,6 +886,17 @@ class Rules:
             "OffsetFetcherUtils.getResetOffsetTimestamp to 4.4, KAFKA-12478; KIP-1327 (no release)",
         ),
     ]
+    read_replica: Annotated[
+        Literal["leader", "any", "in-sync"],
+        RuleSpec(
+            "Which replica a leader lets a consumer in a rack read from (client.rack, RackAwareReplicaSelector): "
+            "always itself; or, if it is in another rack, the replica in the consumer's rack that has the consumer's "
+            "position and the most records, whether it is in the ISR or not, or one in the ISR only. From any on, "
+            "followers serve consumers up to their own HW.",
+            "Partition.readRecords to 2.3; KIP-392 (2.4), ReplicaManager.findPreferredReadReplica, "
+            "RackAwareReplicaSelector; KAFKA-14372 (3.4)",
+        ),
+    ]
     equal_partition_epoch: Annotated[
         Literal["replaces-pending-isr", "keeps-pending-isr"],
         RuleSpec(

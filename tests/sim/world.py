@@ -18,6 +18,7 @@ from sim.protocol.zookeeper.zk_operations import UpdateState
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from sim.environment.topology import Topology
     from sim.history.trace import Shown
     from sim.protocol.decisions import Decisions
     from sim.protocol.messages import LeaderAndIsr
@@ -65,6 +66,7 @@ class World:
         topics: Sequence[ClusterTopic] = (),
         places: Mapping[str, int] | None = None,
         controllers: int = 0,
+        topology: Topology | None = None,
     ) -> None:
         resolved = resolve({"default.replication.factor": brokers}, config or {})
         factor = integer(resolved, "default.replication.factor")
@@ -84,6 +86,7 @@ class World:
             topics=topics,
             places=places,
             controllers=controllers,
+            topology=topology,
             kernel=kernel,
             streams=Streams(seed),
             recorder=recorder,

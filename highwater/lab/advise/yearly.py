@@ -322,6 +322,6 @@ def answer(estimate: Estimate) -> list[str]:
     exhausted = sum(tally.exhausted for tally in estimate.tallies)
     if exhausted:
         lines.append(
-            f"{exhausted:,} of {estimate.runs:,} simulated incidents used up a budget: what they lost later is missing"
+            f"{exhausted:,} of {estimate.runs:,} incidents stopped at the event limit: what they lost later is missing"
         )
     return lines

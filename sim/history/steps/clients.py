@@ -393,6 +393,12 @@ DISCOVERY: Final[StepKind] = _position(
     "The consumer learns of the partition, and has no position yet.",
     weight=CHANGE,
 )  # fmt: skip
+PREFERRED_REPLICA: Final[StepKind] = _position(
+    "preferred-replica", 63,
+    "a leader named a consumer the follower to fetch from: offset, read_replica",
+    "The consumer fetches from broker {read_replica} from now on, which is in its rack.",
+    weight=CHANGE,
+)  # fmt: skip
 OFFSET_FOR_TIME: Final[StepKind] = _position(
     "offset-for-time", 36,
     "a consumer received the offset of the first record from one on: record, offset (-1: none)",

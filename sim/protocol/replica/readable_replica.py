@@ -26,7 +26,7 @@ from sim.protocol.replica.replica import Replica
 
 
 class ReadableReplica(Replica):
-    """A replica with leadership and leader epoch; only a leader serves reads.
+    """A replica with leadership and leader epoch; only a leader serves reads, except those of consumers (KIP-392).
 
     Args: see `Replica`.
 
@@ -76,7 +76,7 @@ class ReadableReplica(Replica):
             error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=client)
             if error:
                 return error
-        if not self.is_leader:
+        if not self.is_leader and not (client and self.decide.followers_serve_consumers.yes()):
             return NOT_LEADER_OR_FOLLOWER
         if last_epoch != NO_EPOCH and self.agrees is not None:
             return self._check_divergence(offset, last_epoch)

@@ -95,6 +95,7 @@ RULES_DECIDE: Final = _REPAIRS | {
     "unclean_recovery": ("all-min-isr-unclean", "kraft", 0, "log-inspection"),
     "isr_floor": ("hw-under-min-isr", "hw", 0, "min-isr"),
     "new_partition_reset": ("kafka-20539", "hw", 0, "earliest"),
+    "read_replica": ("follower-reads", "kip320", 0, "leader"),
 }
 """Rule -> a run that another value of it changes: a scenario or a recorded run, mode, seed, and that value."""
 KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {
@@ -107,6 +108,7 @@ KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {
     "controller.quorum.election.timeout.ms": ("chaos", "elr", 1, 5_000),
     "controller.quorum.fetch.timeout.ms": ("chaos", "elr", 29, 5_000),
     "eligible.leader.replicas.version": ("all-min-isr-unclean", "elr", 0, 0),
+    "sim.client.rack": ("follower-reads", "kip320", 0, 0),
     "sim.log.dirs": ("disks", "kraft", 1, 1),
     "unclean.recovery.strategy": ("all-min-isr-unclean", "elr-recovery", 0, "None"),
     "unclean.recovery.timeout.ms": ("all-min-isr-unclean", "elr-recovery", 0, 1_000),

@@ -21,6 +21,7 @@ CODES = {
     "directory-failed": 52, "directory-replaced": 53, "directory-offline": 54,
     "controller-start": 55, "controller-end": 56, "controller-pause": 57, "controller-resume": 58, "raft-leader": 59,
     "metadata-lost": 60, "file-damaged": 61, "discovery": 62,
+    "preferred-replica": 63,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = [

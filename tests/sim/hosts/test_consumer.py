@@ -2,8 +2,15 @@ from __future__ import annotations
 
 import pytest
 
+from sim.environment.topology import Topology
 from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING, FetchPosition
-from sim.protocol.messages import MetadataRequest, MetadataResponse, OffsetsForLeaderEpochRequest
+from sim.protocol.messages import (
+    OFFSET_OUT_OF_RANGE,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetsForLeaderEpochRequest,
+)
 from tests.sim.world import World
 
 
@@ -295,3 +302,92 @@ def test_the_offset_for_a_time() -> None:
         world.cluster.consumer.offset_for_time(record)
         world.run()
     assert [(step["record"], step["offset"]) for step in world.of("offset-for-time")] == [(0, 0), (4, 4), (9, -1)]
+
+
+RACKS = Topology(racks={"a": (1,), "b": (2,), "c": (3,)})
+NEAR_2: dict[str, int | str] = {"sim.client.rack": 2, "metadata.max.age.ms": 10_000, "replica.lag.time.max.ms": 5_000}
+
+
+def near_2(mode: str = "kraft", rule: str = "") -> World:
+    """Broker 1 leads, and the consumer is in the rack of broker 2."""
+    rules = {"read_replica": rule} if rule else {}
+    world = World(mode, config=NEAR_2, topology=RACKS, rules=rules).ready()
+    world.write()
+    return world
+
+
+def read_at(world: World) -> int:
+    """The broker at which the consumer's fetch waits."""
+    running = world.cluster.running
+    (broker,) = [node for node in running if any(replica.consumers for replica in running[node].replicas.values())]
+    return broker
+
+
+@pytest.mark.parametrize(("mode", "broker"), [("kip320-2.1", 1), ("kip320", 2), ("kraft", 2)])
+def test_a_consumer_reads_from_the_follower_in_its_rack(mode: str, broker: int) -> None:
+    world = near_2(mode)
+    world.write()
+    assert shown(world) == [(0, 0), (1, 1)]
+    assert read_at(world) == broker
+    assert [step["read_replica"] for step in world.of("preferred-replica")] == ([] if broker == 1 else [2])
+
+
+def test_a_consumer_stays_at_a_leader_in_its_rack_or_without_one_there() -> None:
+    for rack in (0, 1, 4):
+        world = World("kraft", config={"sim.client.rack": rack}, topology=RACKS).ready()
+        world.write()
+        assert (read_at(world), shown(world)) == (1, [(0, 0)])
+
+
+def test_a_follower_serves_up_to_its_own_high_watermark() -> None:
+    world = near_2()
+    world.write()
+    known_us = {step["broker"]: step["t"] for step in world.of("hw") if step["offset"] == 2}
+    read_us = world.of("read")[-1]["t"]
+    assert known_us[1] < known_us[2] < read_us < known_us[2] + 10_000
+
+
+@pytest.mark.parametrize(("rule", "read"), [("any", 1), ("in-sync", 2)])
+def test_a_lagging_follower_is_named_again_until_it_must_be_in_sync(rule: str, read: int) -> None:
+    """KAFKA-14372."""
+    world = near_2("kip320", rule)
+    world.cluster.links.cut(1, 2)
+    world.run(6)
+    world.write()
+    assert shown(world) == [(0, 0)]
+    world.run(30)
+    assert len(shown(world)) == read
+
+
+def test_a_consumer_leaves_a_follower_that_is_down_and_comes_back() -> None:
+    world = near_2()
+    world.cluster.kill(2)
+    world.run(15)
+    world.write()
+    assert (shown(world), read_at(world)) == ([(0, 0), (1, 1)], 1)
+    world.cluster.start(2)
+    world.run(5)
+    world.write()
+    assert (shown(world), read_at(world)) == ([(0, 0), (1, 1), (2, 2)], 2)
+
+
+def test_a_follower_cannot_put_a_consumer_out_of_range() -> None:
+    world = near_2()
+    consumer = world.cluster.consumer
+    request = consumer._fetch
+    assert request is not None
+    assert request.leader == 2
+    consumer.on_fetch_reply(FetchResponse(request, [(consumer.topic, OFFSET_OUT_OF_RANGE, (), -1, -1, -1, None)]))
+    world.run()
+    world.write()
+    assert shown(world) == [(0, 0), (1, 1)]
+    assert world.of("out-of-range") == []
+
+
+def test_a_change_of_leaders_ends_the_choice() -> None:
+    world = near_2()
+    world.cluster.kill(1)
+    world.run(20)
+    world.write()
+    assert shown(world) == [(0, 0), (1, 1)]
+    assert read_at(world) == 2
