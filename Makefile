@@ -12,7 +12,7 @@ DEMO ?= store/demo
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs playground test-playground test tests lint wheel fast plain test-browser test-spark pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks mutants attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
+.PHONY: bugs venv demo docs playground test-playground test tests lint wheel fast plain test-browser test-spark pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks mutants attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -229,6 +229,10 @@ explore: venv
 	test ! -e build/compiled/done || { rm -rf build/compiled/tests; cp -r tests build/compiled; }
 	cd $$(test -e build/compiled/done && echo build/compiled || echo .) && \
 		PYTHONPATH=$$PWD $(CURDIR)/$(BIN)/python -m tests.verification.explore $(if $(ONLY),--only $(ONLY))
+
+# A few minutes: fixed bugs of Kafka by their rules, before and after, on SEEDS= (0..200) of random scenarios; WRITE=1 keeps the figures.
+bugs: venv
+	$(BIN)/python -m tests.verification.bugs --seeds $(or $(SEEDS),0..200) $(if $(WRITE),--write)
 
 # Three minutes: the distances of `highwater audit`, their stories played by the simulation, and an exhaustive search beside them.
 distances: venv

@@ -30,6 +30,7 @@ from faults.kind import REPLICAS
 from faults.kinds.registry import KINDS
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
+from highwater.lab.bugs.bugs import MISSING, fixed_bugs, shown_by
 from highwater.lab.tickets.findings_page import findings_of, findings_page
 from highwater.lab.tickets.ticket import findings, handwritten, ticket
 from highwater.lab.zoo import targets
@@ -86,6 +87,7 @@ def built() -> dict[str, str]:
         "reference/kafka.md": names.page(names.references()),
         "reference/faults.md": _faults(),
         "reference/zoo.md": _zoo(),
+        "reference/fixed-bugs.md": _fixed_bugs(),
         "reference/explored.md": _explored(),
         "reference/oracle.md": _oracle(),
         "reference/confirmed.md": _confirmed(),
@@ -213,6 +215,22 @@ def _zoo() -> str:
             _table(map(_spelt, head), ([_cell(row.get(key)) for key in head] for row in rows)),
         ]
     return "\n\n".join(parts)
+
+
+def _fixed_bugs() -> str:
+    text = (
+        "# Fixed bugs\n\nBugs of Kafka that a release repaired, and that no scripted scenario shows; "
+        "[the page of `highwater bugs`](../highwater/lab/bugs/README.md) explains the columns.\n\n"
+    )
+    head = ("bug", "fixed in", "what happens", "repair", "effect", "shown by, or why not")
+    rows = (
+        (
+            *(bug.name, bug.fixed, bug.happens, bug.fix, bug.effect),
+            shown_by(bug) if bug.older else f"lacks {MISSING[bug.missing]}. {bug.why}",
+        )
+        for bug in fixed_bugs().values()
+    )
+    return text + _table(head, rows)
 
 
 def _spelt(key: str) -> str:

@@ -117,7 +117,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("highwater",),
     ("highwater.cli",),
     ("highwater.cli.commands", "highwater.lab"),
-    ("highwater.lab.claims", "highwater.lab.explore", "highwater.lab.kafka"),
+    ("highwater.lab.bugs", "highwater.lab.claims", "highwater.lab.explore", "highwater.lab.kafka"),
     (
         "highwater.lab.audit",
         "highwater.lab.explore.kraft",

@@ -32,6 +32,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "shrink": "Find the smallest run that fails for the same cause",
         "explore": "Try every order of events in a small KRaft cluster",
         "claims": "List what Kafka promises of data, and whether it holds",
+        "bugs": "List bugs that a Kafka release repaired, before and after",
         "zoo": "List mutants and bugs of Kafka, or hunt them at random",
         "hunt": "Hunt for new failures of a release or a build, overnight",
     },
@@ -49,7 +50,19 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 INSTRUMENTS: Final[Mapping[str, str]] = {
     **{
         name: name
-        for name in ("advise", "audit", "claims", "confirm", "explore", "hunt", "kafka", "open", "review", "zoo")
+        for name in (
+            "advise",
+            "audit",
+            "bugs",
+            "claims",
+            "confirm",
+            "explore",
+            "hunt",
+            "kafka",
+            "open",
+            "review",
+            "zoo",
+        )
     },
     "ticket": "tickets",
 }
@@ -90,6 +103,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "shrink": "highwater shrink store/power --seed 20 --mode hw",
     "explore": "highwater explore --mode kraft --losses 0 --fences 0",
     "claims": "highwater claims acks-all",
+    "bugs": "highwater bugs KAFKA-9839",
     "zoo list": "highwater zoo list",
     "zoo show": "highwater zoo show join-below-hw",
     "zoo hunt": "highwater zoo hunt join-below-hw --seeds 0..2000",

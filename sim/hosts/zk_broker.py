@@ -39,6 +39,7 @@ from sim.protocol.messages import (
     NONE,
     STALE_BROKER_EPOCH,
     STALE_CONTROLLER_EPOCH,
+    UNKNOWN_SERVER_ERROR,
     AbstractControlRequest,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -338,6 +339,8 @@ class ZooKeeperBroker(Broker):
 
     def _check_control(self, request: AbstractControlRequest) -> str:
         """Kafka: KafkaApis#isBrokerEpochStale (2.6)."""
+        if request.broker_epoch > self.broker_epoch and self.decide.refuses_newer_broker_epochs.yes():
+            return UNKNOWN_SERVER_ERROR
         if request.broker_epoch < self.broker_epoch and self.decide.checks_broker_epochs.yes():
             self.reached(probes.STALE_BROKER)
             return STALE_BROKER_EPOCH

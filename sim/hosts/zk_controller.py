@@ -1,7 +1,7 @@
 """A broker's controller module: connects the controller to ZooKeeper and to brokers.
 
 Each broker has its own queue; one batch of requests is in flight at a time, and is resent until it is answered or the
-broker is gone.
+broker is gone (rule ``control_retry``: in early releases, it may be lost).
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ IMBALANCE_PERCENT: Final = 10
 
 
 class _Queue:
-    """Batches for one broker: the first is in flight; `gathered` are the requests of the next batch."""
+    """Batches for one broker: the first is in flight if `is_sent`; `gathered` are the requests of the next batch."""
 
-    __slots__ = ("batches", "gathered", "sent_us", "timer_set")
+    __slots__ = ("batches", "gathered", "is_sent", "sent_us", "timer_set")
 
     def __init__(self) -> None:
         self.batches: list[ControllerRequestBatch] = []
         self.gathered: list[AbstractControlRequest] = []
         self.sent_us = -1
+        self.is_sent = False
         self.timer_set = False
 
 
@@ -75,6 +76,7 @@ class ControllerModule(ControllerHost):
         self._kernel = kernel
         self._ask = ask_zookeeper
         self._queues: dict[int, _Queue] = {}
+        self._decide = decide
         self._electing = False
         self._outlives_session = not decide.fences_controller_writes.answer
         self._term = 0
@@ -215,6 +217,7 @@ class ControllerModule(ControllerHost):
         if channel is None:
             return  # Sent when the broker comes up (`peer_up`), if it does.
         queue.sent_us = self._kernel.now_us
+        queue.is_sent = True
         channel.send(queue.batches[0])
         if not queue.timer_set:
             queue.timer_set = True
@@ -228,10 +231,18 @@ class ControllerModule(ControllerHost):
             return
         due_us = queue.sent_us + self._settings.controller_socket_timeout_us
         if due_us <= self._kernel.now_us:
-            self._send(broker, queue)
+            self._send_again(broker, queue)
         else:
             queue.timer_set = True
             self._kernel.schedule(due_us, self._node.life, IdleCall(self._time_out, entry))
+
+    def _send_again(self, broker: int, queue: _Queue) -> None:
+        """Send the first batch once more, or the next one if an unanswered one is lost."""
+        if queue.is_sent and not self._decide.resends_unanswered_requests.yes():
+            queue.batches.pop(0)
+            queue.is_sent = False
+        if queue.batches:
+            self._send(broker, queue)
 
     def on_control_reply(self, reply: ControlResponse) -> None:
         """Handle a broker's response; the next request follows even after an error."""
@@ -239,6 +250,7 @@ class ControllerModule(ControllerHost):
         queue = self._queues.get(broker)
         if queue is not None and queue.batches and queue.batches[0] is reply.batch:
             queue.batches.pop(0)
+            queue.is_sent = False
             if queue.batches:
                 self._send(broker, queue)
             if reply.deleted:
@@ -253,7 +265,7 @@ class ControllerModule(ControllerHost):
     def _retry(self, entry: tuple[int, _Queue]) -> None:
         broker, queue = entry
         if self._queues.get(broker) is queue and queue.batches:
-            self._send(broker, queue)
+            self._send_again(broker, queue)
 
     # Requests to the controller.
 

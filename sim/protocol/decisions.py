@@ -158,6 +158,8 @@ class Decisions:
         self.elects_preferred_again = self._on(rules.preferred_election == "always")
         self.keeps_reassignment_marks = self._on(rules.reassignment_state == "adding-and-removing")
         self.checks_broker_epochs = self._on(rules.broker_epoch == "checked")
+        self.refuses_newer_broker_epochs = self._on(rules.newer_broker_epoch == "refused")
+        self.resends_unanswered_requests = self._on(rules.control_retry == "until-answered")
         self.fences_controller_writes = self._on(rules.controller_writes == "fenced")
         self.starts_with_all_replicas = self._on(rules.controller_startup == "all-replicas")
         self.takes_last_sent_metadata = self._on(rules.broker_metadata == "last-sent")

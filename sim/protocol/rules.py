@@ -39,6 +39,7 @@ ANSWERS_ABOUT_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "
 FENCES_FETCHES: Final[Where] = (("fetch_fencing", ("leader-epoch",)),)
 TAKES_OVERLAPS: Final[Where] = (("append_check", ("last-offset",)),)
 KNOWS_DIRECTORIES: Final[Where] = (*KRAFT, ("directory_assignment", ("clears-elr", "keeps-elr")))
+CHECKS_BROKER_EPOCHS: Final[Where] = (*ZOOKEEPER, ("broker_epoch", ("checked",)))
 DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
 MUTANT: Final = "mutant"
 ADDED: Final = "added"
@@ -468,6 +469,25 @@ class Rules:
             "a quick restart as a failure and a start, and brokers refuse requests that were meant for their earlier "
             "registration.",
             "KafkaController to 2.1 (KAFKA-1120); KIP-380 (2.2)",
+            ZOOKEEPER,
+        ),
+    ]
+    newer_broker_epoch: Annotated[
+        Literal["refused", "accepted"],
+        RuleSpec(
+            "What a broker does with a control request for a newer registration than it knows, because its response "
+            "from ZooKeeper is still on the way: it throws, and the controller takes the error for an answer; or it "
+            "handles the request.",
+            "KafkaApis.isBrokerEpochStale 2.2 to 2.5.0; 2.5.1 (KAFKA-9839)",
+            CHECKS_BROKER_EPOCHS,
+        ),
+    ]
+    control_retry: Annotated[
+        Literal["once", "until-answered"],
+        RuleSpec(
+            "How often the controller sends LeaderAndIsr, UpdateMetadata and StopReplica to a live broker: once, so "
+            "that they are lost with a connection that breaks before the answer; or until they are answered.",
+            "RequestSendThread to 0.8.1 (KAFKA-1187, KAFKA-1738); 0.8.2",
             ZOOKEEPER,
         ),
     ]

@@ -68,6 +68,8 @@ RULES_DECIDE: Final = _REPAIRS | {
     "preferred_election": ("sessions", "kip101", 4, "if-needed"),
     "reassignment_state": ("chaos", "kip320", 39, "target"),
     "broker_epoch": ("chaos", "hw", 1, "checked"),
+    "newer_broker_epoch": ("messages", "kip320", 16, "refused"),
+    "control_retry": ("chaos", "hw", 18, "once"),
     "controller_writes": ("chaos", "hw", 38, "fenced"),
     "controller_startup": ("all-min-isr-unclean", "hw", 0, "all-replicas"),
     "last_isr_member": ("kip101-appendix", "hw", 0, "stays"),

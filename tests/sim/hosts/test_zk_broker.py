@@ -10,6 +10,7 @@ from sim.hosts.cluster import TOPIC
 from sim.hosts.topics import ClusterTopic, TopicPartition
 from sim.protocol.messages import (
     NONE,
+    UNKNOWN_SERVER_ERROR,
     ControllerRequestBatch,
     FetchRequest,
     FetchResponse,
@@ -126,6 +127,36 @@ def test_an_outdated_partition_of_a_request_is_ignored_and_others_are_not() -> N
         process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (ignored, newer)))
         assert process.replicas[TOPIC].partition.leader_epoch == first.leader_epoch
         assert process.replicas[OTHER].partition.is_leader
+
+
+@pytest.mark.parametrize(("value", "leads"), [("refused", False), ("accepted", True)])
+def test_a_broker_is_told_of_its_newer_registration_before_it_knows_it(value: str, leads: bool) -> None:
+    """KAFKA-9839: the controller sees the registration before its response has reached the broker."""
+    world = World("kip320", config=QUIET, rules={"newer_broker_epoch": value}).ready()
+    process, first = world.process(3), states(world)[TOPIC]
+    newer = LeaderAndIsr(TOPIC, 3, first.leader_epoch + 1, first.isr, 9, first.replicas)
+    error = process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch + 1, (newer,)))
+    assert error == (NONE if leads else UNKNOWN_SERVER_ERROR)
+    assert process.replicas[TOPIC].partition.is_leader is leads
+
+
+@pytest.mark.parametrize(("value", "arrives"), [("once", False), ("until-answered", True)])
+def test_a_request_on_a_link_that_is_cut_is_sent_again(value: str, arrives: bool) -> None:
+    """KAFKA-1738: the controller's request is lost with its connection."""
+    config = {**QUIET, "controller.socket.timeout.ms": 2_000}
+    world = World("kip320", config=config, rules={"control_retry": value}).ready()
+    controller = world.cluster.controller
+    other = next(broker for broker in (2, 3) if broker != controller)
+    first = states(world)[TOPIC]
+    newer = LeaderAndIsr(TOPIC, other, first.leader_epoch + 1, first.isr, 9, first.replicas, first.controller_epoch)
+    module = world.process(controller).module
+    world.cluster.links.cut(controller, other)
+    module.send_leader_and_isr(other, (newer,))
+    module.flush()
+    world.run(1)
+    world.cluster.links.heal(controller, other)
+    world.run(5)
+    assert world.process(other).replicas[TOPIC].partition.is_leader is arrives
 
 
 def test_a_replica_is_created_when_a_request_assigns_it() -> None:
