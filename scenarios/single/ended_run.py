@@ -35,6 +35,7 @@ class EndedRun:
         recorders: those of all partitions, also of deleted ones.
         window_us: start and end of the time in which availability is measured.
         waited: what acks=all writes waited for the high watermark.
+        needless_wait_us: time over the bounds of waits, in all partitions; -1: not judged.
         hidden_us: how long batches acked with acks=1 were hidden from consumers.
     """
 
@@ -70,6 +71,7 @@ class EndedRun:
         self.vacuous = is_vacuous(run.scenario, batches_acked=acked, faults=faults, elections=self.elections)
         self.run_coverage = recorder.coverage
         self.needless_stall = int(run.needless_stall)
+        self.needless_wait_us = run.needless_wait_us
         self.findings = recorder.history.findings
         self.window_us = run.window_us
         self.last_standing = _last_standing(run)

@@ -202,6 +202,11 @@ class Execution:
         configs = [resolve(scenario.config, self.drawn, keys, of_first_topic(scenario)) for keys in own]
         return wait_bounds(configs, self.rules)
 
+    @property
+    def needless_wait_us(self) -> int:
+        """Time over the bounds of waits, in all partitions; -1: not judged."""
+        return -1 if self._bounds is None else self._obstacles.lost_us
+
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
         number = self.streams.number
@@ -335,6 +340,7 @@ class Execution:
 
     def _remove_partition(self, partition: ClusterPartition) -> None:
         self.convergence.remove(partition)
+        self.checkers[partition.name].close()
         partition.recorder.availability.end(self.kernel.now_us)
 
     @property

@@ -20,7 +20,7 @@ from scenarios.format.grid import sql_type
 if TYPE_CHECKING:
     from scenarios.single.ended_run import EndedRun
 
-ROWS_VERSION: Final = 11
+ROWS_VERSION: Final = 12
 """Of rows and of stores; see `Column.since`."""
 OLDEST_VERSION: Final = 8
 """The oldest version that is read."""
@@ -415,6 +415,15 @@ def _columns_of_availability() -> tuple[Column, ...]:
             "time in which a batch acknowledged with acks=1 could not be read yet, in ms; counted as `hw_wait_ms`",
             lambda run: run.hidden_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
+        ),
+        Column(
+            "needless_wait_ms",
+            "bigint",
+            "time over the bounds of waits (`needless-wait`), in ms, summed over partitions, until the run "
+            "ends; -1: not judged",
+            lambda run: run.needless_wait_us // 1_000 if run.needless_wait_us >= 0 else UNKNOWN,
+            group=ColumnGroup.AVAILABILITY,
+            since=12,
         ),
         Column("events", "int", "events of the simulation"),
         Column("sim_us", "bigint", "simulated time at the end, in us", lambda run: run.end_us),

@@ -125,6 +125,9 @@ class Checker(Listener):
     def final(self, end: RunEnd) -> None:
         """Check the final state."""
 
+    def close(self) -> None:
+        """The partition was deleted: no further step is about it."""
+
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
 

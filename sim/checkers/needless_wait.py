@@ -88,6 +88,11 @@ class WaitBounds:
 class Obstacles(steps.Listener):
     """What stands in the way of all partitions: links, which only the recorder of the first partition hears of, and
     processes that stand still. One for all partitions of a run.
+
+    Attributes:
+        still: number of reasons why processes do not respond, over all partitions.
+        waits: the checkers of the partitions that exist.
+        lost_us: time over the bounds, in all partitions, also of deleted ones.
     """
 
     of_cluster: ClassVar[bool] = True
@@ -96,6 +101,7 @@ class Obstacles(steps.Listener):
         self._links = 0
         self._held = 0
         self.still = 0
+        self.lost_us = 0
         self.waits: list[NeedlessWait] = []
 
     @property
@@ -151,8 +157,6 @@ class NeedlessWait(Checker):
         self._joined: dict[int, int] = {}
         """Broker -> incarnation in which it joined the ISR or was elected."""
         self._reported: set[tuple[str, int]] = set()
-        self.lost_us = 0
-        """Time over the bounds."""
 
     # Turns.
 
@@ -264,6 +268,9 @@ class NeedlessWait(Checker):
     def final(self, end: RunEnd) -> None:
         self.turn(end.now_us)
 
+    def close(self) -> None:
+        self._obstacles.waits.remove(self)
+
     def dispose(self) -> None:
         self._partitions.clear()
         self._obstacles.waits.clear()
@@ -340,7 +347,7 @@ class NeedlessWait(Checker):
         over_us = now_us - since_us - bound_us
         if over_us <= 0:
             return
-        self.lost_us += over_us
+        self._obstacles.lost_us += over_us
         if (kind, subject) in self._reported:
             return
         self._reported.add((kind, subject))

@@ -107,6 +107,11 @@ class Checkers:
             if checker.decided and checker.FINDINGS[0].kind in CHECKS:
                 self._coverage.reached(CHECKS[checker.FINDINGS[0].kind])
 
+    def close(self) -> None:
+        """See `Checker.close`."""
+        for checker in self._all:
+            checker.close()
+
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
         for checker in self._all:

@@ -225,8 +225,15 @@ def test_too_few_live_replicas_acknowledge_nothing() -> None:
 def test_the_time_over_the_bounds_adds_up() -> None:
     cluster = out_of_sync().after(6, steps.EpochRaised(1, 0)).after(7)
     cluster.found(0)
-    assert cluster.checker.lost_us == (2 + 3) * S
+    assert cluster.obstacles.lost_us == (2 + 3) * S
     assert len(cluster.history.findings.violations) == 1
+
+
+def test_nothing_waits_for_a_deleted_partition() -> None:
+    deleted = out_of_sync()
+    deleted.checker.close()
+    deleted.after(100, steps.LinkChange(steps.CUT, 1, 2))
+    assert deleted.obstacles.lost_us == 0
 
 
 def test_bounds_are_those_of_the_slowest_broker() -> None:
@@ -250,6 +257,9 @@ def test_judging_changes_neither_digest_nor_other_verdicts() -> None:
     plain, with_waits = run_row(scenario, mode, 39, rules), judged("chaos", "kip320-repaired", 39, rules)
     assert plain["digest"] == with_waits["digest"]
     assert plain["violations_inside"] == ""
+    assert plain["needless_wait_ms"] == -1
+    assert with_waits["needless_wait_ms"] > 60_000
+    assert judged("chaos", "kip320-repaired", 39)["needless_wait_ms"] == 0
     assert with_waits["violations_inside"] == "needless-wait"
     assert with_waits["violations"] == ",".join([*plain["violations"].split(","), "needless-wait"])
 
