@@ -564,7 +564,7 @@ class Rules:
         Literal["newest-first", "oldest-first"],
         RuleSpec(
             "In which order a producer requeues the batches of a lost connection, each at the head of the queue if it "
-            "is not idempotent: oldest first, which reverses their order; or newest first, which keeps it.",
+            "is not idempotent: newest first, which keeps their order; or oldest first, which reverses it.",
             "InFlightRequests.clearAll to 1.1; apache/kafka#4642 (2.0)",
         ),
     ]

@@ -69,9 +69,9 @@ def show(ui: Ui, mode: str, as_json: bool) -> None:
 
 
 def _rule_lines(rules: list[dict[str, Any]]) -> Iterator[Line]:
+    yield Line("Rules: in parentheses all values, oldest behaviour first, in the order in which the text describes them.")
     for rule in rules:
-        others = [value for value in rule["values"] if value != rule["value"]]
-        yield Line(f"{rule['name']} = {rule['value']}    (or {', '.join(others)})", "bold")
+        yield Line(f"{rule['name']} = {rule['value']}    ({', '.join(rule['values'])})", "bold")
         yield Line(f"    {rule['meaning']}")
         if rule["source"]:
             yield Line(f"    Source: {rule['source']}", "dim")

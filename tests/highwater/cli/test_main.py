@@ -187,6 +187,11 @@ def test_no_ansi_off_a_terminal(highwater: Callable[..., Call]) -> None:
     assert "\x1b" in highwater("modes", "show", "hw", "--color", "always").out
 
 
+def test_a_rule_of_a_mode_has_its_values_in_the_order_of_its_text(highwater: Callable[..., Call]) -> None:
+    lines = highwater("modes", "show", "kraft").out.splitlines()
+    assert "late_reply = truncation-epoch    (offset, truncation-epoch, leader-epoch)" in lines
+
+
 def every_command() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """The words of each command and group, whatever there will be."""
     left: list[tuple[tuple[str, ...], click.Command]] = [((), cli.highwater)]
