@@ -8,6 +8,7 @@ from reports.evidence.messages import node
 from reports.formatting import moment
 from sim.history.records import VALIDATION_IDS
 from sim.history.steps import CLIENTS, Shown, kind_of
+from sim.hosts.control_plane import CONTROL
 from sim.plurals import counted
 
 
@@ -36,9 +37,15 @@ def _node(number: int) -> str:
     return node(number) if 0 < number < CLIENTS else f"the {node(number)}"
 
 
+def _end(number: int, other: int) -> str:
+    """Name the end of a link to another node: the control plane is, for a controller, the other controllers."""
+    return "the other controllers" if number == CONTROL and node(other).startswith("controller ") else _node(number)
+
+
 def _words(step: Shown) -> dict[str, Any]:
     words: dict[str, Any] = {**step, "who": _node(step.get("broker", 0)), "whole": "log"}
-    words |= {end: _node(step[end]) for end in ("source", "target") if end in step}
+    if "source" in step:
+        words["source"], words["target"] = _end(step["source"], step["target"]), _end(step["target"], step["source"])
     words["elected"] = _node(step["broker"]) if step.get("broker") else "no"
     words["leader"] = _node(step["leader"]) if step.get("leader") else "no leader"
     words["duration"] = moment(step.get("value", 0))

@@ -33,7 +33,8 @@
       this.film = film;
       this.copies = [];
       this.place = -1;
-      this.state = { p: {}, b: {}, acked: new Set() };
+      this.state = { p: {}, b: {}, c: {}, acked: new Set() };
+      for (const node of film.controllers) this.state.c[node] = {};
       for (const broker of film.brokers) this.state.b[broker] = { log: [] };
       film.frames.forEach((_, place) => {
         if (place % KEYFRAME === 0) this.copies.push(this.copy());
@@ -43,7 +44,9 @@
     copy() {
       const b = {};
       for (const [broker, one] of Object.entries(this.state.b)) b[broker] = { ...one, log: one.log.slice() };
-      return { p: { ...this.state.p }, b, acked: new Set(this.state.acked) };
+      const c = {};
+      for (const [node, one] of Object.entries(this.state.c)) c[node] = { ...one };
+      return { p: { ...this.state.p }, b, c, acked: new Set(this.state.acked) };
     }
     apply(place) {
       const delta = this.film.frames[place][4];
@@ -55,6 +58,7 @@
           else one[name] = value;
         }
       }
+      for (const [node, fields] of Object.entries(delta.c || {})) Object.assign(this.state.c[node], fields);
       if (delta.a !== undefined) this.state.acked.add(delta.a);
       this.place = place;
     }
@@ -98,6 +102,7 @@
       this.lanes = root.appendChild(html("div", "lanes"));
       this.rows = new Map();
       this.lane(0, film.control);
+      for (const node of film.controllers) this.lane(node, `controller ${node}`);
       for (const broker of film.brokers) this.lane(broker, `broker ${broker}`);
       const busy = new Set(film.messages.flatMap((message) => [message[1], message[2]]));
       for (const [node, name] of Object.entries(film.clients)) if (busy.has(+node)) {
@@ -125,6 +130,7 @@
       this.place = place;
       const state = this.states.at(place), frame = this.film.frames[place];
       this.showPartition(state.p);
+      this.showControllers(state.c);
       this.showBrokers(state);
       this.showWires(frame[0]);
       this.showAlarm(place);
@@ -139,7 +145,7 @@
     }
     who(node) {
       if (node === 0) return this.film.control;
-      return this.film.clients[node] || `broker ${node}`;
+      return this.film.clients[node] || (this.film.controllers.includes(node) ? `controller ${node}` : `broker ${node}`);
     }
     showPartition(p) {
       const moving = p.adding.length + p.removing.length;
@@ -157,6 +163,21 @@
         pair.append(html("dt", "", name), html("dd", "", value));
         return pair;
       }));
+    }
+    showControllers(controllers) {
+      for (const node of this.film.controllers) {
+        const one = controllers[node], row = this.rows.get(node);
+        const badges = [];
+        if (one.active) badges.push([`active controller, epoch ${one.epoch}`, "leads"]);
+        else if (one.state === "down" || one.state === "paused") badges.push([one.state, "bad"]);
+        else badges.push([`${one.state}, epoch ${one.epoch}`, ""]);
+        row.badges.replaceChildren(...badges.map(([text, css]) => html("span", css, text)));
+        row.row.classList.toggle("down", one.state === "down");
+        const texts = [`LEO ${one.leo}`, `flushed to ${one.flushed}`];
+        if (one.hw >= 0) texts.unshift(`HW ${one.hw}`);
+        texts.unshift("metadata log:");
+        row.offsets.textContent = texts.join("   ");
+      }
     }
     showBrokers(state) {
       const p = state.p, ends = this.film.brokers.map((broker) => state.b[broker].leo);

@@ -21,7 +21,8 @@ from scenarios.single import recording
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.errors import InputError
 from sim.history import steps
-from sim.hosts.control_plane import CONTROL
+from sim.hosts.client import PRODUCER
+from sim.hosts.control_plane import CONTROL, FIRST_CONTROLLER
 from sim.protocol.rules import parse_overrides
 
 if TYPE_CHECKING:
@@ -128,14 +129,16 @@ def as_json(shown: Film) -> dict[str, Any]:
     observed = shown.observed
     times = [observation.at_us for observation in observed.observations]
     row = observed.result.row
+    controllers = sorted({node for change in shown.changes for node in change.controllers})
     return {
         "title": list(shown.heads),
         "mode": row["mode"],
         "name": shown.name,
-        "control": observed.control,
+        "control": "control plane" if controllers else observed.control,
         "has_elr": any(
             change.partition.get("elr") or change.partition.get("last_known_elr") for change in shown.changes
         ),
+        "controllers": controllers,
         "brokers": sorted(replica.broker for replica in observed.result.replicas),
         "clients": {str(node): name for node, name in CLIENTS.items()},
         "min_isr": observed.result.settings["min.insync.replicas"],
@@ -161,7 +164,15 @@ def _frame(step: Shown, change: StateChange) -> list[Any]:
         delta["b"] = change.brokers
     if change.acked >= 0:
         delta["a"] = change.acked
-    return [step["t"], max(node_of(step), CONTROL), step["step"], sentence(step), delta]
+    if change.controllers:
+        delta["c"] = change.controllers
+    return [step["t"], _lane(step), step["step"], sentence(step), delta]
+
+
+def _lane(step: Shown) -> int:
+    """The node in whose lane a film shows a step: unlike a picture, it has a lane for each controller."""
+    node = int(step.get("node", CONTROL))
+    return node if FIRST_CONTROLLER <= node < PRODUCER else max(node_of(step), CONTROL)
 
 
 def _messages(observed: ObservedRun, times: Sequence[int]) -> Iterator[list[Any]]:

@@ -44,11 +44,13 @@ class StateChange:
     Attributes:
         partition: fields of the partition's state in the control plane.
         brokers: broker -> its changed fields. ``log`` is (batches kept, batches dropped in front of them, new batches).
+        controllers: controller -> its changed fields, if the controllers are processes.
         acked: first record of a batch that was acknowledged to the producer; -1 for none.
     """
 
     partition: Fields = field(default_factory=dict)
     brokers: dict[int, Fields] = field(default_factory=dict)
+    controllers: dict[int, Fields] = field(default_factory=dict)
     acked: int = -1
 
 
@@ -67,6 +69,7 @@ class Sampler:
         self._opens = opens
         self._partition: Fields = {}
         self._brokers: dict[int, Fields] = {broker: {} for broker in cluster.settings}
+        self._controllers: dict[int, Fields] = {node: {} for node in cluster.controllers}
         self._logs: dict[int, list[Batch]] = {broker: [] for broker in cluster.settings}
         self._fenced = dict.fromkeys(cluster.settings, True)
 
@@ -85,6 +88,10 @@ class Sampler:
                 found["log"] = log
             if found:
                 change.brokers[broker] = found
+        for node, before in self._controllers.items():
+            found = _changed(before, _controller(self._cluster, node))
+            if found:
+                change.controllers[node] = found
         if kind_of(step) is steps.ACK:
             change.acked = step["record"]
         return change
@@ -168,6 +175,25 @@ def _broker(
         "leo": end if partition is None else log.leo,
         "log_start": log.log_start,
         "flushed": batches[synced - 1].last_offset + 1 if 0 < synced <= len(batches) else log.log_start,
+    }
+
+
+def _controller(cluster: Cluster, node: int) -> Fields:
+    """The state of a controller in the metadata quorum, and the ends of its metadata log."""
+    assert cluster.quorum is not None
+    controllers = cluster.quorum.controllers
+    log, process = controllers.machines[node].log, controllers.running.get(node)
+    ends = {"leo": log.end_offset, "flushed": log.flushed_offset}
+    if process is None:
+        return {"state": DOWN, "epoch": -1, "active": False, "hw": -1, **ends}
+    state = process.member.client.quorum.state
+    hw = state.high_watermark
+    return {
+        "state": PAUSED if process.frozen else type(state).__name__.removesuffix("State").lower(),
+        "epoch": state.epoch,
+        "active": process.active is not None,
+        "hw": -1 if hw is None else hw,
+        **ends,
     }
 
 

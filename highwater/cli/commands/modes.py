@@ -69,7 +69,7 @@ def show(ui: Ui, mode: str, as_json: bool) -> None:
 
 
 def _rule_lines(rules: list[dict[str, Any]]) -> Iterator[Line]:
-    yield Line("Rules: in parentheses all values, oldest behaviour first, in the order in which the text describes them.")
+    yield Line("Rules; in parentheses all values, oldest behaviour first, in the order in which the text has them:")
     for rule in rules:
         yield Line(f"{rule['name']} = {rule['value']}    ({', '.join(rule['values'])})", "bold")
         yield Line(f"    {rule['meaning']}")

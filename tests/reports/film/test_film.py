@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -115,3 +116,20 @@ def test_a_failed_run_gets_its_point_of_no_return() -> None:
 def test_against_needs_another_mode_or_rule_value(against: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         compared(case(*LOSES), against)
+
+
+def test_each_controller_of_a_quorum_has_a_lane_and_its_state() -> None:
+    found = shown("quorum-voter-restarted", "elr-4.3", 0)
+    page = as_json(found)
+    assert page["controllers"] == [100, 101, 102]
+    states: dict[int, dict[str, Any]] = {node: {} for node in page["controllers"]}
+    active: set[int] = set()
+    for frame in page["frames"]:
+        for node, fields in frame[4].get("c", {}).items():
+            states[node] |= fields
+        if frame[2] == "controller-end":
+            assert states[frame[1]]["state"] == "down"
+        active |= {node for node, fields in states.items() if fields["active"]}
+        assert all(fields["flushed"] <= fields["leo"] for fields in states.values())
+    assert len(active) > 1
+    assert as_json(shown(*LOSES))["controllers"] == []
