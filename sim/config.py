@@ -30,6 +30,8 @@ SEVERAL_DIRECTORIES: Final[Where] = (("directory_assignment", ("clears-elr", "ke
 """In modes that know log directories."""
 ELR: Final[Where] = (("elr", ("on",)),)
 """In modes with ELR."""
+CHECKS_UNCLEAN: Final[Where] = (*KRAFT, ("enabled_unclean_election", ("checked",)))
+"""In modes whose controller looks for partitions without a leader."""
 READS_FROM_FOLLOWERS: Final[Where] = (("read_replica", ("any", "in-sync")),)
 """In modes whose followers serve consumers."""
 RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-inspection")),)
@@ -110,7 +112,7 @@ def _keys_of_topics_and_brokers() -> dict[str, Key]:
             1, "feature level of ELR, in releases that have it (0: off)", maximum=1, where=ELR
         ),
         "unclean.leader.election.interval.ms": Key(
-            300_000, "ms between checks for leaderless partitions", minimum=1, where=KRAFT
+            300_000, "ms between checks for leaderless partitions", minimum=1, where=CHECKS_UNCLEAN
         ),
         "unclean.recovery.strategy": Key(
             "default",

@@ -217,14 +217,15 @@ class HostedReplica(PartitionHost):
         if len(request.positions) > 1 and partition.has_all(position) and request.replica in partition.followers.states:
             return self.nothing()
         _, offset, epoch, last_epoch = position
-        assigned = request.replica < 0 or request.replica in partition.followers.states
+        is_client = request.replica < 0
+        assigned = is_client or request.replica in partition.followers.states
         if assigned:
-            error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
+            error = partition.check_fetch(offset, epoch, last_epoch, client=is_client, any_replica=is_client)
         else:
             error = partition.check_unassigned(offset, epoch, last_epoch)
         if error:
             return self.refusal(error, last_epoch)
-        if request.replica < 0:
+        if is_client:
             return self.result(NONE, partition.read_committed(offset))
         return self.result(NONE, partition.read_uncommitted(offset) if assigned else [])
 

@@ -131,7 +131,7 @@ class KafkaApis(ProduceHandler):
             return
         _, offset, epoch, last_epoch = request.positions[0]
         partition = replica.partition
-        error = partition.check_fetch(offset, epoch, last_epoch, client=True)
+        error = partition.check_fetch(offset, epoch, last_epoch, client=True, any_replica=True)
         if error:
             self._reply_fetch(request, replica.refusal(error, last_epoch))
         elif offset < partition.hw:

@@ -173,6 +173,7 @@ class Decisions:
         self.validates_position = self._on(rules.consumer_validation == "yes")
         self.reads_new_partitions = self._on(rules.new_partition_reset == "earliest")
         self.followers_serve_consumers = self._on(rules.read_replica != "leader")
+        self.checks_enabled_unclean = self._on(rules.enabled_unclean_election == "checked")
         self.reads_in_sync_only = self._on(rules.read_replica == "in-sync")
         self.dedups = self._on(rules.producer_dedup == "yes")
         self.takes_unknown_producer = self._on(rules.unknown_producer != "refused")

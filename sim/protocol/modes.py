@@ -204,6 +204,7 @@ _HW: Final = Rules(
     isr_floor="none",
     new_partition_reset="policy",
     read_replica="leader",
+    enabled_unclean_election="next-event",
     equal_partition_epoch="replaces-pending-isr",
     isr_response="without-min-isr",
     config_replay="after-topics",
@@ -225,7 +226,12 @@ _KIP101: Final = _HW.override(
     }
 )
 _KIP279: Final = _KIP101.override(
-    {"follower_truncation": "leader-epoch-rounds", "producer_snapshots": "kept", "lost_requests": "oldest-first"}
+    {
+        "follower_truncation": "leader-epoch-rounds",
+        "producer_snapshots": "kept",
+        "lost_requests": "oldest-first",
+        "enabled_unclean_election": "checked",
+    }
 )
 _KIP320_2_1: Final = _KIP279.override(
     {
@@ -293,6 +299,7 @@ _KRAFT_3_5: Final = _KIP320.override(
         "lag_at_reelection": "not-fetched",
         "unassigned_fetch": "refused",
         "read_replica": "in-sync",
+        "enabled_unclean_election": "next-event",
         "producer_snapshots": "of-segments",
         "producer_recovery": "epoch-bump-when-fenced",
         "reassignment_completes": "adding-in-isr",
@@ -302,6 +309,7 @@ _KRAFT: Final = _KRAFT_3_5.override(
     {
         "hw_needs_min_isr": "yes",
         "min_isr_cap": "replicas",
+        "enabled_unclean_election": "checked",
         "stale_fetch": "refused",
         "isr_shrink_epoch": "kept",
         "reassignment_completes": "targets-in-isr",

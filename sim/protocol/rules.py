@@ -917,6 +917,16 @@ class Rules:
             "RackAwareReplicaSelector; KAFKA-14372 (3.4)",
         ),
     ]
+    enabled_unclean_election: Annotated[
+        Literal["next-event", "checked"],
+        RuleSpec(
+            "When the controller elects a leader uncleanly after unclean.leader.election.enable was switched on, for a "
+            "partition that has none: with the partition's next event, such as a broker's return, so that it may wait "
+            "though a replica lives; or at once (ZooKeeper), or within unclean.leader.election.interval.ms (KRaft).",
+            "KAFKA-6526 (2.0), KafkaController.UncleanLeaderElectionEnable; ReplicationControlManager."
+            "maybeElectUncleanLeaders (3.9)",
+        ),
+    ]
     equal_partition_epoch: Annotated[
         Literal["replaces-pending-isr", "keeps-pending-isr"],
         RuleSpec(

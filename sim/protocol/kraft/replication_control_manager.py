@@ -357,10 +357,12 @@ class ReplicationControlManager:
         """Unclean elections where there is no leader, if allowed. Returns the number of changed partitions.
 
         They come every ``unclean.leader.election.interval.ms``. Kafka:
-        ReplicationControlManager#maybeElectUncleanLeaders.
+        ReplicationControlManager#maybeElectUncleanLeaders (3.9-4.4).
         """
         states = [state for state in self.image.partitions.values() if state.leader == NO_LEADER]
         if not (states and self.unclean_enabled and self._decide.elects_uncleanly.yes()):
+            return 0
+        if not self._decide.checks_enabled_unclean.yes():
             return 0
         return self._elect_in(states, UNCLEAN)
 

@@ -63,9 +63,11 @@ class ReadableReplica(Replica):
         current_leader_epoch: int,
         last_epoch: int = NO_EPOCH,
         client: bool = False,
+        any_replica: bool = False,
     ) -> str:
         """Check a fetch: leader epoch, leadership, range, then the epoch of the last record.
 
+        With `any_replica` it has client metadata (version 11), so that a follower may answer it (KIP-392).
         Kafka: Partition#fetchRecords (3.9-4.4), Partition#readRecords (2.6-4.4).
 
         Returns:
@@ -76,7 +78,7 @@ class ReadableReplica(Replica):
             error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=client)
             if error:
                 return error
-        if not self.is_leader and not (client and self.decide.followers_serve_consumers.yes()):
+        if not self.is_leader and not (any_replica and self.decide.followers_serve_consumers.yes()):
             return NOT_LEADER_OR_FOLLOWER
         if last_epoch != NO_EPOCH and self.agrees is not None:
             return self._check_divergence(offset, last_epoch)

@@ -171,7 +171,8 @@ class KafkaController:
         KafkaController.UncleanLeaderElectionEnable#process (2.0), KafkaController#processUncleanLeaderElectionEnable
         (2.6-3.9).
         """
-        self._events.put(self.partitions.elect_offline())
+        if self._decide.checks_enabled_unclean.yes():
+            self._events.put(self.partitions.elect_offline())
 
     def controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> None:
         """Handle a ControlledShutdown request; `answer` is called with an error and the number of partitions it still

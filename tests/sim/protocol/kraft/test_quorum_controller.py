@@ -715,6 +715,17 @@ def test_an_administrator_names_the_leader() -> None:
     assert "elected-designated" in quorum.probes
 
 
+def test_to_3_8_an_unclean_election_waits_for_an_event() -> None:
+    quorum = three(mode("kraft-3.5").rules)
+    quorum.fence(1, 2, 3)
+    quorum.unfence(1)
+    assert quorum.controller.set(UNCLEAN_ELECTION, True) == NONE
+    assert quorum.controller.check_unclean() == 0
+    assert quorum.lists()[0] == 0
+    quorum.unfence(2)
+    assert quorum.lists()[0] == 1
+
+
 def test_an_unclean_election_is_asked_for() -> None:
     quorum = three()
     quorum.fence(1, 2, 3)

@@ -151,6 +151,20 @@ def test_unclean_election_does_not_wait() -> None:
     assert world.decided[0] == 3
 
 
+@pytest.mark.parametrize(("mode", "leader"), [("hw", 0), ("kip101", 0), ("kip279", 3), ("kip320", 3)])
+def test_a_partition_that_may_be_elected_uncleanly_waits_for_an_event_to_1_1(mode: str, leader: int) -> None:
+    world = World(Store(1, (1,), registered={1: 11, 3: 13}), mode).elected()
+    del world.store.registered[1]
+    world.controller.brokers_changed()
+    assert world.run().decided[0] == 0
+    world.controller.partitions.unclean_election = True
+    world.controller.settings_changed()
+    assert world.run().decided[0] == leader
+    world.store.registered[2] = 12
+    world.controller.brokers_changed()
+    assert world.run().decided[0] == (leader or 2)
+
+
 def test_a_leader_that_shuts_down_hands_over() -> None:
     answers: list[tuple[str, int]] = []
     world = World(Store(1, (1, 2, 3), registered=ALL)).elected()
