@@ -16,7 +16,7 @@ import pytest
 
 from scenarios.requirements import REQUIRED
 from scenarios.sweep.archive import closure
-from scenarios.version import code_version
+from scenarios.version import own_version
 from tests.places import ROOT, ci_program
 
 
@@ -59,7 +59,7 @@ def test_the_wheel_has_pages_of_the_tree_only(wheel: zipfile.ZipFile) -> None:
 def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     script = (
-        "import sys, scenarios.version as v; print(v.__file__, v.code_version());"
+        "import sys, scenarios.version as v; print(v.__file__, v.own_version());"
         "import highwater; assert highwater.run('canary', 'hw').row['verdict'] == 'violation';"
         "from highwater.cli.main import main; sys.exit(main(['run', 'canary', '--mode', 'hw', '--quiet']))"
     )
@@ -67,7 +67,7 @@ def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path
     words = [sys.executable, "-c", script]
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"{tmp_path / 'scenarios' / 'version.py'} {code_version()}\ncanary, mode hw")
+    assert done.stdout.startswith(f"{tmp_path / 'scenarios' / 'version.py'} {own_version()}\ncanary, mode hw")
 
 
 # The compiled build; `make test-compiled` makes one.

@@ -126,6 +126,7 @@ NEEDS: Final[dict[str, dict[str, Value]]] = {
 RARE: Final = {
     "cordoned_directory": "an administrator has to cordon a directory: tests/sim/hosts/test_cordoned_directories.py",
     "log.dir.failure.timeout.ms": "a report has to be lost for 30 s: tests/sim/hosts/test_log_directories.py",
+    "enabled_unclean_election": "nothing else may happen: tests/sim/protocol/kraft/test_quorum_controller.py",
     "hw_at_fetch": "an ISR is refused, and who was to join stops: tests/sim/protocol/replica/test_partition.py",
     "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/verification/conformance",
     "producer_snapshots": "two restarts and a truncation: tests/sim/protocol/log/test_producer_state_manager.py",
