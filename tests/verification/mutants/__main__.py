@@ -29,7 +29,12 @@ from tests.verification.mutants.worker import BOUND, ERROR, FOUND, SURVIVED, UNC
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-RIGHT_RUNS: Final = 2_000
+PLUGIN: Final = "tests.verification.mutants.plugin"
+TESTED: Final = "TESTED_MUTANT"
+"""The environment variable from which the plug-in takes its mutant."""
+TESTS: Final = ("tests/sim/protocol", "tests/sim/hosts", "tests/sim/environment")
+"""Unit tests."""
+RIGHT_RUNS: Final = 1_000
 """Runs without a mutant, more than fit into a hunt."""
 PATIENCE_S: Final = 300
 """Seconds beyond a hunt's own, after which its process is ended: a loop in machine code, or a start that hangs."""
@@ -63,6 +68,13 @@ def run(task: Task, seconds: float | None = None) -> Any:
     if done.returncode:
         raise RuntimeError(f"the process ended with {done.returncode}: {done.stderr[-2000:]}")
     return json.loads(done.stdout)
+
+
+def is_found_by_tests(mutant: Mutant, tests: Sequence[str] = TESTS) -> bool:
+    """Whether a unit test fails with a mutant."""
+    environment = {**os.environ, TESTED: json.dumps(asdict(mutant))}
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not world", "-p", PLUGIN, *tests]
+    return bool(subprocess.run(words, capture_output=True, check=False, cwd=ROOT, env=environment).returncode)
 
 
 class Round:
@@ -138,11 +150,21 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="CPU time of the hunt of one mutant")
     parser.add_argument("--runs", type=int, default=500, help="runs in which an equivalent mutant changes no digest")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
+    parser.add_argument("--tests", type=int, default=0, metavar="N", help="unit tests of the first N mutants instead")
     parser.add_argument("--list", action="store_true", help="print the mutants only")
     options = parser.parse_args()
     drawn = operators.drawn(mutants_of(mutated_files()), Random(options.seed), options.mutants)
     if options.list:
         sys.stdout.writelines(f"{mutant.name}\n" for mutant in drawn)
+        return 0
+    if options.tests:
+        found = 0
+        for mutant in drawn[: options.tests]:
+            noticed = is_found_by_tests(mutant)
+            found += noticed
+            sys.stdout.write(f"{mutant.name}\n   {'found' if noticed else 'not found'} by {' '.join(TESTS)}\n")
+            sys.stdout.flush()
+        sys.stdout.write(f"{found} of {options.tests}\n")
         return 0
     from scenarios.version import code_version
 

@@ -313,11 +313,16 @@ def _judged(row: Row | None, known: set[str]) -> tuple[str, str]:
     return (FOUND, ",".join(sorted(kinds))) if kinds else ("", "")
 
 
+def mutant_of(found: dict[str, Any]) -> Mutant:
+    """A mutant from its JSON object."""
+    return Mutant(**{**found, "source": tuple(found["source"])})
+
+
 def task_of(found: dict[str, Any]) -> Task:
     """A task from its JSON object."""
     mutant = found.pop("mutant")
     if mutant is not None:
-        mutant = Mutant(**{**mutant, "source": tuple(mutant["source"])})
+        mutant = mutant_of(mutant)
     right = [Right(*one) for one in found.pop("right")]
     return Task(mutant, right=right, **found)
 
