@@ -64,10 +64,10 @@ class Removal:
         """The scenario without it."""
         return replace(scenario, without_faults=(self.kind,)) if self.kind else scenario
 
-    def mode(self, mode: Mode) -> Mode:
-        """The mode without it."""
-        has_value = self.rule and mode.rules.value(self.rule) == self.value
-        return mode.override({self.rule: self.other}) if has_value else mode
+    def rules(self, scenario: Scenario, mode: Mode) -> dict[str, str]:
+        """Rule values laid over those of all brokers; those that are upgraded have a mode of their own before."""
+        has_value = self.rule and (mode.rules.value(self.rule) == self.value or scenario.upgraded_from)
+        return {self.rule: self.other} if has_value else {}
 
 
 NOTHING: Final = Removal("")
@@ -94,7 +94,7 @@ def measured(runs: int, removal: Removal = NOTHING) -> Counts:
     prepare_process()
     reached = Reached()
     for scenario, mode, seed in islice(schedule(), runs):
-        row = run_row(removal.scenario(scenario), removal.mode(mode), seed)
+        row = run_row(removal.scenario(scenario), mode, seed, removal.rules(scenario, mode))
         if row["error"]:
             raise AssertionError(f"{scenario.name} {mode.name} {seed}: {row['error']}")
         reached.add(row["coverage"])

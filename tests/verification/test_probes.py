@@ -56,12 +56,14 @@ def test_removals_take_away_a_kind_or_a_value() -> None:
     assert drawn == removals(expected, RUNS, Random(1), 20)
     assert len({one.probe for one in drawn}) == 20
     assert all(expected[one.probe] >= RARE for one in drawn)
+    power, rolling, hw, kip320 = load("power"), load("rolling"), mode_named("hw"), mode_named("kip320")
     kind = Removal("fault: kill", kind="kill")
-    assert kind.scenario(load("power")).without_faults == ("kill",)
-    assert kind.mode(mode_named("hw")) == mode_named("hw")
+    assert kind.scenario(power).without_faults == ("kill",)
+    assert kind.rules(power, hw) == {}
     value = Removal("", rule="follower_truncation", value="high-watermark", other="leader-epoch")
-    assert value.mode(mode_named("hw")).rules.value("follower_truncation") == "leader-epoch"
-    assert value.mode(mode_named("kip320")) == mode_named("kip320")
+    assert value.scenario(power) is power
+    assert value.rules(power, hw) == value.rules(rolling, kip320) == {"follower_truncation": "leader-epoch"}
+    assert value.rules(power, kip320) == {}
 
 
 @pytest.mark.world
