@@ -222,11 +222,12 @@ def _fixed_bugs() -> str:
         "# Fixed bugs\n\nBugs of Kafka that a release repaired, and that no scripted scenario shows; "
         "[the page of `highwater bugs`](../highwater/lab/bugs/README.md) explains the columns.\n\n"
     )
-    head = ("bug", "fixed in", "what happens", "repair", "effect", "shown by, or why not")
+    head = ("bug", "fixed in", "what happens", "repair", "effect", "shown by, or why not", "better than their releases")
     rows = (
         (
             *(bug.name, bug.fixed, bug.happens, bug.fix, bug.effect),
             shown_by(bug) if bug.older else f"lacks {MISSING[bug.missing]}. {bug.why}",
+            ", ".join(f"`{mode}`" for mode in bug.lacking),
         )
         for bug in fixed_bugs().values()
     )

@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Any, Final
 
 from sim.errors import InputError, did_you_mean
+from sim.protocol.modes import MODES, NO_RELEASE
 
 PREFIX: Final = "KAFKA-"
 MISSING: Final = {
@@ -84,6 +85,30 @@ class FixedBug:
         """Its name in Kafka's tracker."""
         return f"{PREFIX}{self.ticket}"
 
+    def is_in(self, release: str) -> bool:
+        """Whether a release had it: from `since` on, and before the first release of its line that repaired it."""
+        about = _numbers(release)
+        repaired = [_numbers(one) for one in self.fixed.split(", ")]
+        since = re.search(r"\d[\d.]*", self.since)
+        if self.since and (since is None or about < _numbers(since[0])):
+            return False
+        line = 3 if about[0] == 0 else 2  # 0.10.2 is a line, and so is 2.6.
+        return about < max(repaired) and not any(one[:line] == about[:line] and one <= about for one in repaired)
+
+    @property
+    def lacking(self) -> list[str]:
+        """Modes whose releases had it, and that do not have it here: they behave better than their releases."""
+        plane = "kraft" if re.search("KRaft|metadata|log directory move", self.where) else ""
+        plane = "zookeeper" if re.search("ZK|control requests", self.where) else plane
+        return [
+            mode.name
+            for mode in MODES.values()
+            if mode.release != NO_RELEASE
+            and plane in ("", mode.rules.control_plane)
+            and self.is_in(mode.release)
+            and not (self.older and getattr(mode.rules, self.older[0]) == self.older[1])
+        ]
+
     @property
     def text(self) -> str:
         """What a search looks at."""
@@ -107,6 +132,12 @@ class Measured:
     after: int
     runs: int
     first_cpu_s: float
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """A release as four numbers, for comparisons."""
+    numbers = [int(number) for number in release.split(".")]
+    return (*numbers, *(4 - len(numbers)) * [0])
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -69,6 +69,8 @@ def _bug(bug: FixedBug) -> Iterator[Block]:
         yield Line(f"  Repaired: {bug.fix}")
     since = f"since {bug.since}, " if bug.since else ""
     yield Line(f"  {bug.where}; {since}fixed in {bug.fixed} ({bug.commits}, of which the {bug.read} was read)")
+    if bug.lacking:
+        yield Line(f"  Modes that behave better than their releases, which had it: {', '.join(bug.lacking)}")
     if bug.older is None or bug.repaired is None:
         yield Line(f"  Not shown: Highwater lacks {MISSING[bug.missing]}. {bug.why}")
         return
@@ -93,4 +95,4 @@ def _json(bug: FixedBug) -> dict[str, Any]:
     from highwater.lab.bugs.bugs import measured
 
     figures = {scenario: asdict(one) for scenario, one in measured().get(bug.name, {}).items()}
-    return {"name": bug.name, **asdict(bug), "measured": figures}
+    return {"name": bug.name, **asdict(bug), "lacking": bug.lacking, "measured": figures}

@@ -49,6 +49,35 @@ def test_a_bug_is_declared_once_and_every_word_is_used() -> None:
     assert set(MISSING) == {bug.missing for bug in BUGS} - {""}
 
 
+@pytest.mark.parametrize(
+    ("name", "release", "had"),
+    [
+        ("KAFKA-7482", "0.10.2", True),
+        ("KAFKA-7482", "2.1", False),
+        ("KAFKA-9839", "2.1", False),
+        ("KAFKA-19294", "3.9.1", True),
+        ("KAFKA-19294", "3.9.2", False),
+        ("KAFKA-19294", "4.0.0", True),
+        ("KAFKA-19294", "4.1.0", False),
+        ("KAFKA-18138", "3.9.0", False),
+    ],
+)
+def test_a_release_had_it_until_its_line_was_repaired(name: str, release: str, had: bool) -> None:
+    assert fixed_bugs()[name].is_in(release) is had
+
+
+@pytest.mark.parametrize(
+    ("name", "modes"),
+    [("KAFKA-7482", ["hw", "kip101", "kip279"]), ("KAFKA-3143", []), ("KAFKA-19294", []), ("KAFKA-1738", [])],
+)
+def test_modes_that_are_better_than_their_releases_are_named(
+    highwater: Callable[..., Call], name: str, modes: list[str]
+) -> None:
+    assert fixed_bugs()[name].lacking == modes
+    told = highwater("bugs", name).out
+    assert ("Modes that behave better than their releases" in told) is bool(modes)
+
+
 def test_no_repaired_run_fails() -> None:
     figures = [one for scenarios in measured().values() for one in scenarios.values()]
     assert all(one.after == 0 and one.runs >= 200 for one in figures)
