@@ -139,7 +139,7 @@ class NeedlessWait(Checker):
         self._sessions: dict[int, int] = {}
         """Broker -> incarnation to which its open session belongs."""
         self._broken: set[int] = set()
-        """Brokers whose replica ended, and not their process."""
+        """Brokers whose replica ended, and not their process, until they load one."""
         self._still: dict[int, int] = {}
         self._late: dict[int, int] = {}
         """Broker -> by how much its metadata is delayed, in us."""
@@ -243,12 +243,13 @@ class NeedlessWait(Checker):
     def on_end(self, step: steps.End) -> None:
         broker = step.broker
         self.turn(step.at_us)
+        if step.kind in steps.OF_REPLICAS:  # Also while it is down: it may start without this replica.
+            self._broken.add(broker)
+            self._leads.pop(broker, None)
+            return
         if step.was_down:
             return
         self._leads.pop(broker, None)
-        if step.kind in steps.OF_REPLICAS:
-            self._broken.add(broker)
-            return
         self._up.pop(broker, None)
         self._obstacles.still -= self._still.pop(broker, 0)
 

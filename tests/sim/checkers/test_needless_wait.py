@@ -171,6 +171,16 @@ def test_a_replica_in_a_failed_log_directory_is_not_waited_for() -> None:
     assert Cluster(isr=(1, 2)).happens(failed).found(100) == []
 
 
+def test_a_broker_that_starts_without_the_replica_is_not_waited_for() -> None:
+    """Seed 81 of disks with kraft-repaired: its log directory was replaced while it was down."""
+    replaced = steps.End(3, steps.DIRECTORY_REPLACED, [], was_down=True)
+    back = Cluster(isr=(1, 2)).happens(killed(3), steps.SessionEnd(3), replaced, steps.Start(3, 2))
+    back.happens(steps.Registered(steps.UNFENCED, 3, 2))
+    assert back.found(100) == []
+    loaded = made(steps.Recovered, broker=3)
+    assert back.happens(loaded).found(200) == ["rejoin"]
+
+
 def test_no_election_is_waited_for_without_a_candidate() -> None:
     assert Cluster(isr=(1,)).after(1, killed(1)).after(1, steps.SessionEnd(1)).found(100) == []
 
