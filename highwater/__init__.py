@@ -59,3 +59,8 @@ def __getattr__(name: str) -> object:
         if hasattr(import_module(module), name):
             return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is public, for completion and ``help``, though it is imported lazily."""
+    return __all__

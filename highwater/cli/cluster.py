@@ -11,11 +11,12 @@ from scenarios import plugged
 from sim.config import KEYS, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
     from scenarios.properties.cluster import ClusterSettings
+    from scenarios.properties.releases import Release
     from sim.config import Value
     from sim.protocol.modes import Mode
 
@@ -28,12 +29,23 @@ def tell(
     ui: Ui, cluster: ClusterSettings, given: Mapping[str, Value], scenarios: Iterable[Scenario], modes: Iterable[Mode]
 ) -> None:
     """Report on stderr what comes of the files and the release, below the settings that the user gives."""
+    scenarios = [*scenarios]
     if cluster.files:
-        _tell_files(ui, cluster, [*scenarios], list({mode.name: mode for mode in modes}.values()))
+        _tell_files(ui, cluster, scenarios, list({mode.name: mode for mode in modes}.values()))
     if cluster.release is not None:
         ui.note(f"--release {cluster.release.name}: mode {cluster.release.mode.name}")
         for line in cluster.notes(given):
             ui.note(line)
+        for name in _not_idempotent(cluster.release, scenarios):
+            ui.note(f"{name} sends some batches with acks other than all, so its producers are not idempotent there")
+
+
+def _not_idempotent(release: Release, scenarios: Iterable[Scenario]) -> Iterator[str]:
+    """Scenarios in which producers are not idempotent, though those of the release are by default."""
+    from scenarios.format.cluster_checks import IDEMPOTENCE, acks_besides_all
+
+    if release.defaults.get(IDEMPOTENCE):
+        yield from (one.name for one in scenarios if acks_besides_all(one) and not one.config.get(IDEMPOTENCE))
 
 
 def _tell_files(ui: Ui, cluster: ClusterSettings, scenarios: list[Scenario], modes: list[Mode]) -> None:

@@ -521,11 +521,17 @@ def _bug(repair: Repair | None) -> tuple[str, str]:
 
 
 def bug_of(bucket: Bucket) -> str:
-    """The bug of a bucket in words, with its ticket or the finding that shows it; empty if none is known."""
+    """The bug of a bucket in words, with its ticket or the finding that shows it; empty if none is known.
+
+    Findings with one repair have different stories: only one with the bucket's kind of violation may be its.
+    """
     if bucket.bug != DOCUMENTED:
         return f"{bucket.bug} ({bucket.ticket})" if bucket.bug else ""
-    found = findings.all_findings()[bucket.ticket.split(", ")[0]]
-    return f"{found.title} (finding {found.main})"
+    shown = [findings.all_findings()[name] for name in bucket.ticket.split(", ")]
+    alike = [found for found in shown if bucket.kind in found.table.kinds]
+    if alike:
+        return f"{alike[0].title} (finding {alike[0].name})"
+    return f"The cause of finding {shown[0].main}, with another outcome"
 
 
 def code_of(bucket: Bucket) -> str:

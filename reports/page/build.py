@@ -211,7 +211,11 @@ def _looked(found: triage.Triage, kind: str, buckets: list[Bucket], count: int, 
 
 def _cause(found: triage.Triage, bucket: Bucket) -> str:
     cause = f"{triage.bug_of(bucket)}. " if bucket.bug else ""
-    cure = in_words(bucket.repair, bucket.advice) if bucket.repair else "No single rule or setting prevents it"
+    cure = (
+        in_words(bucket.repair, bucket.advice, is_bug=bool(bucket.bug))
+        if bucket.repair
+        else "No single rule or setting prevents it"
+    )
     return f"{f'{bucket.scenario}, ' if found.several else ''}{bucket.mode}: {cause}{cure}"
 
 

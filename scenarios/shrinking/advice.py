@@ -37,14 +37,17 @@ def advice(repairs: Iterable[Repair], mode: Mode) -> str:
     return f"{found} ({release})" if release == NO_RELEASE_YET else f"{found}, or {release}"
 
 
-def in_words(repair: str, found: str) -> str:
+def in_words(repair: str, found: str, *, is_bug: bool = True) -> str:
     """Advice as sentences.
 
     Args:
         repair: the repair that identifies the bug, ``NAME=VALUE``.
         found: what `advice` answers for it and the settings beside it.
+        is_bug: whether what it repairs is known as a bug.
     """
     settings, _, release = found.partition(f" ({NO_RELEASE_YET})")[0].partition(", or Kafka ")
+    if found == NO_RELEASE_YET and not is_bug:
+        return f"Rule {repair} would prevent it, which no release has"
     if found == NO_RELEASE_YET:
         return f"Unfixed in every release (rule {repair})"
     if found.endswith(f"({NO_RELEASE_YET})"):

@@ -564,5 +564,7 @@ def mode(name: str, known: Mapping[str, Mode] = MODES) -> Mode:
     if rules and all("=" in rule for rule in rules):
         return changed(mode(base, known), parse_overrides(rules))
     if name not in known:
-        raise InputError(f"unknown mode {name!r}{did_you_mean(name, known)}")
+        of_release = [one.name for one in known.values() if f"{one.release}.".startswith(f"{name}.")]
+        hint = f"; Kafka {name} is mode {' or '.join(of_release)}" if of_release else did_you_mean(name, known)
+        raise InputError(f"unknown mode {name!r}{hint}")
     return known[name]

@@ -153,7 +153,7 @@ def check_library() -> None:
     """Raise UnavailableError if the Kafka client library is not installed."""
     for package, name in (("kafka", "kafka-python"), ("kazoo", "kazoo")):
         if find_spec(package) is None:
-            raise UnavailableError(f"{name} is not installed: pip install '.[kafka]'")
+            raise UnavailableError(f"{name} is not installed: pip install {name}")
 
 
 def _mode(scenario: Scenario, found: InstalledRelease, name: str | None, note: Callable[[str], None]) -> Mode:

@@ -247,7 +247,7 @@ def _run_ivy(what: str, work: Workspace, module: str) -> str:
     spark = find_spec("pyspark")
     ivies = sorted(Path(spark.origin).parent.glob("jars/ivy-*.jar")) if spark and spark.origin else []
     if not ivies:
-        raise UnavailableError(f"{what} is fetched by the Ivy that comes with PySpark: pip install '.[spark]'")
+        raise UnavailableError(f"{what} is fetched by the Ivy that comes with PySpark: pip install pyspark")
     command = [str(java_command()), "-cp", str(ivies[-1]), "org.apache.ivy.Main", "-cache", str(root / "ivy")]
     if settings := os.environ.get(SETTINGS):
         if not Path(settings).is_file():

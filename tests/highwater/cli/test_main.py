@@ -71,6 +71,7 @@ def test_help_imports_nothing_heavy() -> None:
         (["run", "canary", "--rule", "isr_joins=any"], "highwater: unknown rule 'isr_joins'; did you mean 'isr_join'?"),
         (["run", "canary", "--set", "ack=1"], "highwater: unknown configuration key 'ack'; did you mean 'acks'?"),
         (["modes", "show", "kip102"], "highwater: unknown mode 'kip102'; did you mean 'kip101'?"),
+        (["modes", "show", "3.9"], "highwater: unknown mode '3.9'; Kafka 3.9 is mode kraft or kraft-3.9.1"),
         (["run", "no-such/file.toml"], "highwater: no-such/file.toml: cannot be read: No such file or directory"),
         (["run", "canary", "--mode", "hw", "--all-modes"], "highwater: --all-modes and named modes exclude each other"),
         (

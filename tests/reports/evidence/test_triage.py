@@ -11,6 +11,8 @@ import pytest
 
 import highwater as hw
 from reports.evidence.triage import (
+    DOCUMENTED,
+    Bucket,
     ExaminedFailure,
     Failure,
     NoFailureError,
@@ -19,6 +21,7 @@ from reports.evidence.triage import (
     _buckets,
     _each,
     _whole,
+    bug_of,
     failures,
     for_report,
     sample,
@@ -101,6 +104,22 @@ def test_what_is_late_is_left(processes: int) -> None:
     done: list[int] = []
     found = _each(abs, [-1, -2, -3, -4, -5, -6], processes, lambda one, _: done.append(one), lambda: len(done) >= 3)
     assert (found, done) == ([1, 2, 3], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("repair", "kind", "told"),
+    [
+        (("min_isr_change", "clears-if-enough"), "no-progress", "(finding elr-cleared)"),
+        (("min_isr_change", "clears-if-enough"), "committed-loss", "(finding elr-cleared-power-loss)"),
+        (("elr_outside_assignment", "dropped"), "committed-loss", "(finding reassignment-back)"),
+        (("elr_outside_assignment", "dropped"), "no-progress", "(finding elr-outside-assignment)"),
+        (("elr_outside_assignment", "dropped"), "divergence", "finding reassignment-back, with another outcome"),
+    ],
+)
+def test_a_bucket_has_the_finding_with_its_kind_of_violation(repair: tuple[str, str], kind: str, told: str) -> None:
+    ticket = ", ".join(findings.shown_by(*repair))
+    bucket = Bucket("s", "elr-4.3", kind, True, "=".join(repair), (), "", DOCUMENTED, ticket, 1, 1.0, failure(1))
+    assert bug_of(bucket).endswith(told)
 
 
 def test_a_report_examines_as_many_as_its_time_allows(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,7 @@ COUNTED: Final = {
     "c84ab1ce9c31": "compared only the first of several partitions",
     "fdc995814fa5": "had two properties that nothing used",
     "44014122fd84": "did not compare the offsets of acknowledgements of lost records",
+    "ec082125a1d3": "named the missing library in another way",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}
