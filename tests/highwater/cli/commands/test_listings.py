@@ -102,8 +102,8 @@ def test_modes_are_listed(highwater: Callable[..., Call]) -> None:
 
 def test_a_mode_is_shown_with_rules_values_and_sources(highwater: Callable[..., Call]) -> None:
     out = highwater("modes", "show", "kip101").out
-    others = "high-watermark, high-watermark-delayed, leader-epoch-rounds, on-fetch"
-    assert f"follower_truncation = leader-epoch    (or {others})" in out
+    values = "high-watermark, high-watermark-delayed, leader-epoch, leader-epoch-rounds, on-fetch"
+    assert f"follower_truncation = leader-epoch    ({values})" in out
     for name, spec in RULES.items():
         assert name in out
         assert spec.source in out
