@@ -271,7 +271,7 @@ class Consumer(Client):
         """Begin with a partition that was added while the consumer ran: without a position, since its group has
         committed none. The rebalance that assigns the partition takes no time here.
 
-        Kafka: ConsumerCoordinator#maybeUpdateSubscriptionMetadata, SubscriptionState.TopicPartitionState.
+        Kafka: ConsumerCoordinator#maybeUpdateSubscriptionMetadata (2.6-4.4), SubscriptionState.TopicPartitionState.
         """
         self.cursor = ConsumerPosition(self.settings.offset_reset)
         self._is_new = True

@@ -92,7 +92,7 @@ class DelayedFetchPurgatory(FetchServer):
     def redirect(self, request: FetchRequest, replica: HostedReplica) -> bool:
         """Name a consumer the follower from which to fetch, without records; returns whether there is one.
 
-        Kafka: ReplicaManager#readFromLog (2.6-4.4).
+        Kafka: ReplicaManager#readFromLog (3.9-4.4), ReplicaManager#readFromLocalLog (0.10.2-2.6).
         """
         preferred = replica.preferred_read_replica(request)
         if preferred < 0:

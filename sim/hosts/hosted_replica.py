@@ -234,7 +234,8 @@ class HostedReplica(PartitionHost):
         log reaches the consumer's position; of several, that with the most records, the one that caught up last, the
         highest id.
 
-        Kafka: ReplicaManager#findPreferredReadReplica (2.6-4.4), RackAwareReplicaSelector#select.
+        Kafka: ReplicaManager#findPreferredReadReplica (2.6-4.4), RackAwareReplicaSelector#select
+        (2.6-4.4).
         """
         partition, near = self.partition, self.broker.settings.near_consumers
         if request.replica >= 0 or not near or self.broker.node in near or not partition.is_leader:

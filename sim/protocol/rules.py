@@ -903,7 +903,7 @@ class Rules:
         RuleSpec(
             "Where a consumer with auto.offset.reset=latest begins to read a partition that was added while it ran: at "
             "the end, so that it skips what was written before it learned of the partition; or at the start.",
-            "OffsetFetcherUtils.getResetOffsetTimestamp to 4.4, KAFKA-12478; KIP-1327 (no release)",
+            "OffsetFetcherUtils.getOffsetResetTimestamp to 4.4, KAFKA-12478; KIP-1327 (no release)",
         ),
     ]
     read_replica: Annotated[
