@@ -358,7 +358,7 @@ class Consumer(Client):
 
     @property
     def is_stuck(self) -> bool:
-        """Whether it has begun and reads no further, though the application neither paused it nor was told an error: no
+        """Whether it has begun and reads no further, though the application neither paused it nor got an error: no
         response is under way that has not timed out, and no retry.
         """
         has_begun = self._tries > 0

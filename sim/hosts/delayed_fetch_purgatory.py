@@ -11,9 +11,9 @@ from typing import Any
 from sim.environment.elision import ElidedFetch, FetchServer
 from sim.environment.network import Channel
 from sim.hosts.broker_node import BrokerNode
-from sim.hosts.hosted_replica import NO_RESULT, HostedReplica, HostedReplicas
+from sim.hosts.hosted_replica import NO_RESULT, HostedReplicas
 from sim.kernel.scheduler import Event, Gate
-from sim.protocol.messages import NO_EPOCH, NONE, FetchRequest, FetchResponse, FetchResult
+from sim.protocol.messages import NONE, FetchRequest, FetchResponse, FetchResult
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.fetch_session import FetchSession
 
@@ -85,23 +85,24 @@ class DelayedFetchPurgatory(FetchServer):
         wait_us = self._wait_us(request)
         if not wait_us or self._broker.kernel.now_us > delayed.since_us + wait_us or not self._elide_if_idle(delayed):
             self.cancel_wait(delayed)
-            if self._redirected(delayed):
+            if request.replica < 0 and self.redirect(request):
                 return
             self._broker.reply_beside(request.node, response(delayed, self.empty_results(delayed, {})))
 
-    def redirect(self, request: FetchRequest, replica: HostedReplica) -> bool:
+    def redirect(self, request: FetchRequest) -> bool:
         """Name a consumer the follower from which to fetch, without records; returns whether there is one.
 
         Kafka: ReplicaManager#readFromLog (3.9-4.4), ReplicaManager#readFromLocalLog (0.10.2-2.6).
         """
-        preferred = replica.preferred_read_replica(request)
-        if preferred < 0:
+        if not self._broker.settings.near_consumers:
             return False
-        _, _, epoch, last_epoch = request.positions[0]
+        name, offset, epoch, last_epoch = request.positions[0]
+        replica = self._replicas.replica(name)
+        preferred = -1 if replica is None else replica.preferred_read_replica(offset)
+        if replica is None or preferred < 0:
+            return False
         partition = replica.partition
-        error = NONE
-        if epoch not in (NO_EPOCH, partition.leader_epoch):
-            error = partition.fencing.check(epoch, partition.leader_epoch, client=True)
+        error = partition.fencing.check(epoch, partition.leader_epoch, client=True)
         if error:
             self._broker.reply(request.node, FetchResponse(request, [replica.refusal(error, last_epoch)]))
         else:
@@ -238,7 +239,7 @@ class DelayedFetchPurgatory(FetchServer):
         """
         delayed.waits = False
         request = delayed.request
-        if self._redirected(delayed):
+        if request.replica < 0 and self.redirect(request):
             return
         if delayed.session is not None:
             self._answer_in_session(delayed, delayed.session)
@@ -259,14 +260,6 @@ class DelayedFetchPurgatory(FetchServer):
                     followers.remove(delayed)
             results.append(replica.read(request, position))
         self._broker.reply(request.node, FetchResponse(request, results))
-
-    def _redirected(self, delayed: DelayedFetch) -> bool:
-        """Whether a consumer's fetch that waited was answered by `redirect`."""
-        request = delayed.request
-        if request.replica >= 0 or not self._broker.settings.near_consumers:
-            return False
-        replica = self._replicas.replica(request.positions[0][0])
-        return replica is not None and self.redirect(request, replica)
 
     def _answer_in_session(self, delayed: DelayedFetch, session: FetchSession) -> None:
         """As `_answer_fetch`; idle partitions have nothing to read."""

@@ -229,20 +229,19 @@ class HostedReplica(PartitionHost):
             return self.result(NONE, partition.read_committed(offset))
         return self.result(NONE, partition.read_uncommitted(offset) if assigned else [])
 
-    def preferred_read_replica(self, request: FetchRequest) -> int:
-        """The follower from which a consumer shall fetch, -1 for this broker: one in the consumer's rack, alive, whose
-        log reaches the consumer's position; of several, that with the most records, the one that caught up last, the
+    def preferred_read_replica(self, offset: int) -> int:
+        """The follower from which a consumer at an offset shall fetch, -1 for this broker: one in the consumer's rack,
+        alive, whose log reaches the offset; of several, that with the most records, the one that caught up last, the
         highest id.
 
         Kafka: ReplicaManager#findPreferredReadReplica (2.6-4.4), RackAwareReplicaSelector#select
         (2.6-4.4).
         """
         partition, near = self.partition, self.broker.settings.near_consumers
-        if request.replica >= 0 or not near or self.broker.node in near or not partition.is_leader:
+        if self.broker.node in near or not partition.is_leader:
             return -1
         if not self.broker.decide.followers_serve_consumers.yes():
             return -1
-        offset = request.positions[0][1]
         best = (-1, -1, -1)
         for broker, state in partition.followers.states.items():
             if (

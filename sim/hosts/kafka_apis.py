@@ -127,7 +127,7 @@ class KafkaApis(ProduceHandler):
 
     def _on_fetch_of_consumer(self, replica: HostedReplica, request: FetchRequest) -> None:
         """Name the consumer another replica, answer it at once with records or an error, or let the fetch wait."""
-        if self._broker.settings.near_consumers and self._purgatory.redirect(request, replica):
+        if self._purgatory.redirect(request):
             return
         _, offset, epoch, last_epoch = request.positions[0]
         partition = replica.partition

@@ -360,11 +360,8 @@ class ReplicationControlManager:
         ReplicationControlManager#maybeElectUncleanLeaders (3.9-4.4).
         """
         states = [state for state in self.image.partitions.values() if state.leader == NO_LEADER]
-        if not (states and self.unclean_enabled and self._decide.elects_uncleanly.yes()):
-            return 0
-        if not self._decide.checks_enabled_unclean.yes():
-            return 0
-        return self._elect_in(states, UNCLEAN)
+        may_elect = bool(states) and self.unclean_enabled and self._decide.elects_uncleanly.yes()
+        return self._elect_in(states, UNCLEAN) if may_elect and self._decide.checks_enabled_unclean.yes() else 0
 
     def _elect_in(self, states: list[PartitionRegistration], kind: str) -> int:
         """Kafka: ReplicationControlManager#maybeTriggerLeaderChangeForPartitionsWithoutPreferredLeader,
