@@ -19,7 +19,7 @@ venv: .venv/installed
 # Once, and again when a requirement changes. pip builds the wheel of pyspark, which takes as long as all the rest: both
 # at once. Python compiles what is imported; all of it would take as long as installing.
 .venv/installed: pyproject.toml .ci/constraints.txt
-	@test ! -e .venv -a ! -L .venv || test ! -L .venv -a -e .venv/others.txt || { echo ".venv is there, and make did not make it: move it elsewhere"; exit 2; }
+	@if test -L .venv -o -e .venv -a ! -e .venv/others.txt; then echo ".venv is there, and make did not make it: move it elsewhere"; exit 2; fi
 	@echo "Installing into .venv (once; 1 to 3 minutes; 1.2 GB)"
 	@$(PYTHON) -m venv --clear .venv
 	@awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt
@@ -263,5 +263,5 @@ confirm: venv
 
 # What make, its tools and a build have made here, and nothing else: `dist` and `store` may hold what was put there.
 clean:
-	test ! -e .venv/others.txt || rm -rf .venv
+	test -L .venv -o ! -e .venv/others.txt || rm -rf .venv
 	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/docs build/packages build/playground build/reviews build/site build/spark build/wheel build/python3.1[1234]

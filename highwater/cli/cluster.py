@@ -37,7 +37,7 @@ def tell(
         for line in cluster.notes(given):
             ui.note(line)
         for name in _not_idempotent(cluster.release, scenarios):
-            ui.note(f"{name} sends some batches with acks other than all, so its producers are not idempotent there")
+            ui.note(f"{name} sends some batches with acks other than all, so its producers are not idempotent")
 
 
 def _not_idempotent(release: Release, scenarios: Iterable[Scenario]) -> Iterator[str]:

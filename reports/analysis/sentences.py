@@ -51,8 +51,8 @@ WAITS: Final[Mapping[str, tuple[str, float, str]]] = {
 MEASURES: Final[Mapping[str, tuple[str, float, str]]] = {
     "leaderless_ms": ("without a leader", 1_000, "s"),
     "hw_wait_ms": ("writes waited for the high watermark", 1_000, "s"),
-    "needless_wait_ms": ("waited without need", 1_000, "s"),
     "hw_wait_max_ms": ("the longest of these waits", 1_000, "s"),
+    "needless_wait_ms": ("waited without need", 1_000, "s"),
     "under_min_isr_ms": ("below min.insync.replicas", 1_000, "s"),
     "batches_refused": ("refused with NOT_ENOUGH_REPLICAS", 1, "batches"),
     "batches_refused_after_append": ("refused after the append", 1, "batches"),

@@ -69,7 +69,7 @@ def show(ui: Ui, mode: str, as_json: bool) -> None:
 
 
 def _rule_lines(rules: list[dict[str, Any]]) -> Iterator[Line]:
-    yield Line("Rules; in parentheses all values, oldest behaviour first, in the order in which the text has them:")
+    yield Line("Rules, each with all its values, oldest behaviour first. A text that describes several has this order.")
     for rule in rules:
         yield Line(f"{rule['name']} = {rule['value']}    ({', '.join(rule['values'])})", "bold")
         yield Line(f"    {rule['meaning']}")

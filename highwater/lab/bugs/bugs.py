@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from sim.errors import InputError, did_you_mean
+from sim.errors import InputError
 from sim.protocol.modes import MODES, NO_RELEASE
 
 PREFIX: Final = "KAFKA-"
@@ -97,7 +97,9 @@ class FixedBug:
 
     @property
     def lacking(self) -> list[str]:
-        """Modes whose releases had it, and that do not have it here: they behave better than their releases."""
+        """Modes whose releases had it, and that do not have it here: they behave better than their releases. Where
+        `since` is unknown, a release may be older than the bug.
+        """
         plane = "kraft" if re.search("KRaft|metadata|log directory move", self.where) else ""
         plane = "zookeeper" if re.search("ZK|control requests", self.where) else plane
         return [
@@ -180,7 +182,7 @@ def chosen(word: str) -> list[FixedBug]:
     if number:
         name = f"{PREFIX}{number[1]}"
         if name not in bugs:
-            raise InputError(f"no fixed bug {name}{did_you_mean(name, bugs)}; `highwater rules {name}` may know it")
+            raise InputError(f"no fixed bug {name}; `highwater rules {name}` searches rules and findings")
         return [bugs[name]]
     found = [bug for bug in bugs.values() if word.lower() in bug.text]
     if not found:
@@ -194,4 +196,6 @@ def shown_by(bug: FixedBug) -> str:
         return f"lacks {bug.missing}"
     figures = measured().get(bug.name, {}).values()
     before, after, runs = (sum(getattr(one, key) for one in figures) for key in ("before", "after", "runs"))
+    if not before:
+        return f"{'='.join(bug.older)}: not shown in {runs:,} runs"
     return f"{'='.join(bug.older)}: {before} of {runs:,} runs, repaired {after}"

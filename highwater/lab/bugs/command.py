@@ -70,7 +70,10 @@ def _bug(bug: FixedBug) -> Iterator[Block]:
     since = f"since {bug.since}, " if bug.since else ""
     yield Line(f"  {bug.where}; {since}fixed in {bug.fixed} ({bug.commits}, of which the {bug.read} was read)")
     if bug.lacking:
-        yield Line(f"  Modes that behave better than their releases, which had it: {', '.join(bug.lacking)}")
+        modes = ", ".join(bug.lacking)
+        known = bug.since and not bug.since.startswith("about")
+        unsure = "" if known else " (unless their releases are older than it: the first release with it is not known)"
+        yield Line(f"  Modes that behave better than their releases, which had it{unsure}: {modes}")
     if bug.older is None or bug.repaired is None:
         yield Line(f"  Not shown: Highwater lacks {MISSING[bug.missing]}. {bug.why}")
         return

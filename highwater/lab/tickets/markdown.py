@@ -32,7 +32,7 @@ _EXPECTED: Final = {
     "no-progress": "With all brokers alive, the partition has a leader, and a reassignment under way completes.",
     "stuck-replica": "A replica whose broker is alive and has its log catches up and joins the ISR.",
     "needless-wait": "A partition has a leader, its ISR and its acknowledgements soon after the last fault.",
-    "stuck-consumer": "A consumer that was told no error asks for records again.",
+    "stuck-consumer": "A consumer whose application got no error fetches again.",
     "sequence-gap": "A batch of an idempotent producer is appended only after the batches that it sent earlier.",
     "duplicate-across-epochs": "A record of an idempotent producer that no broker lost is in the log once.",
     "reordered-across-epochs": "Records of an idempotent producer that no broker lost are in the order of sending.",
@@ -51,7 +51,7 @@ _EXPECTED: Final = {
 _MORE_WORDS: Final = {
     "no-progress": "no leader, no writes, or a reassignment that never completes, although all brokers run",
     "stuck-replica": "a replica never joins the ISR, although its broker runs",
-    "stuck-consumer": "a consumer asks for no further records, although all brokers run",
+    "stuck-consumer": "a consumer fetches no more, although all brokers run",
     "candidate-incomplete": "a member of the ISR or ELR that could be elected lacks a committed record",
     "leader-incomplete": "a broker leads without a committed record",
 }

@@ -34,6 +34,8 @@ TESTED: Final = "TESTED_MUTANT"
 """The environment variable from which the plug-in takes its mutant."""
 TESTS: Final = ("tests/sim/protocol", "tests/sim/hosts", "tests/sim/environment")
 """Unit tests."""
+TESTS_S: Final = 900
+"""Several times as long as the unit tests take: a mutant may loop."""
 RIGHT_RUNS: Final = 1_000
 """Runs without a mutant, more than fit into a hunt."""
 PATIENCE_S: Final = 300
@@ -71,10 +73,14 @@ def run(task: Task, seconds: float | None = None) -> Any:
 
 
 def is_found_by_tests(mutant: Mutant, tests: Sequence[str] = TESTS) -> bool:
-    """Whether a unit test fails with a mutant."""
+    """Whether a unit test fails with a mutant, or the tests do not end in `TESTS_S`."""
     environment = {**os.environ, TESTED: json.dumps(asdict(mutant))}
     words = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not world", "-p", PLUGIN, *tests]
-    return bool(subprocess.run(words, capture_output=True, check=False, cwd=ROOT, env=environment).returncode)
+    try:
+        done = subprocess.run(words, capture_output=True, check=False, cwd=ROOT, env=environment, timeout=TESTS_S)
+    except subprocess.TimeoutExpired:
+        return True
+    return bool(done.returncode)
 
 
 class Round:
