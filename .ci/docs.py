@@ -220,14 +220,16 @@ def _zoo() -> str:
 def _fixed_bugs() -> str:
     text = (
         "# Fixed bugs\n\nBugs of Kafka that a release repaired, and that no scripted scenario shows; "
-        "[the page of `highwater bugs`](../highwater/lab/bugs/README.md) explains the columns.\n\n"
+        "[the page of `highwater bugs`](../highwater/lab/bugs/README.md) explains the columns. A mode is said to "
+        "behave better than its release also where it is not known whether the release is older than the bug.\n\n"
     )
-    head = ("bug", "fixed in", "what happens", "repair", "effect", "shown by, or why not", "better than their releases")
+    head = ("bug", "fixed in", "effect", "shown by, or why not", "better than their releases", "what happens", "repair")
     rows = (
         (
-            *(bug.name, bug.fixed, bug.happens, bug.fix, bug.effect),
+            *(bug.name, bug.fixed, bug.effect),
             shown_by(bug) if bug.older else f"lacks {MISSING[bug.missing]}. {bug.why}",
             ", ".join(f"`{mode}`" for mode in bug.lacking),
+            *(bug.happens, bug.fix),
         )
         for bug in fixed_bugs().values()
     )
