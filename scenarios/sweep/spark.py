@@ -1,6 +1,9 @@
 """Runs a sweep on Spark: a task per chunk, a job per wave, and DataFrames only, so that Spark Connect works too.
 
-The only module that imports pyspark; it is imported on the driver only, when a session is needed.
+On this machine, the tasks of a sweep into a folder need neither DataFrames nor a session: a context starts in half the
+time.
+
+It imports pyspark, and so it is imported only on the driver, when Spark is needed.
 """
 
 from __future__ import annotations
@@ -41,8 +44,9 @@ from scenarios.version import build, code_version
 from sim.errors import InputError, StorageError, UnavailableError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from scenarios.single.rows import Row
@@ -71,16 +75,21 @@ POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 15.0
 BATCH_ROWS: Final = 1_000
 """Rows that a worker buffers."""
+QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that lives shortly or only moves rows, a quick start matters more than the second compiler and parallel
+collector."""
 LOCAL_CONF: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # The JVM only moves rows: a quick start matters more than the second compiler and parallel collector.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Verifying the 18,000 classes of Spark's jars would take a sixth of the start.
+    "spark.driver.extraJavaOptions": f"{QUICK_JVM} -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
     # On loopback TCP, each task waits 40 ms for delayed acknowledgements.
     "spark.python.unix.domain.socket.enabled": "true",
 }
 """Defaults of a session on this machine."""
+DAEMON: Final = "scenarios.sweep.spark_daemon"
+"""The daemon of workers that only run seeds."""
 QUIET: Final = {"spark.ui.showConsoleProgress": "false"}
 """A sweep shows its own progress."""
 REDACTION: Final = {
@@ -104,6 +113,9 @@ logger.gateway.level = fatal
 
 _VERSION: Final = {parts.VERSION_KEY: ROWS_VERSION}
 _REFUSED: Final = r"Master URL|(IllegalArgument|NumberFormat)Exception|INVALID_CONF"
+
+_LOCAL: Final = re.compile(r"local(\[.*\])?")
+"""Masters on this machine."""
 
 T = TypeVar("T")
 
@@ -139,6 +151,8 @@ class SparkBackend:
         self._conf = dict(conf or {})
         self._mixed_builds = mixed_builds
         self._spark: SparkSession | None = None
+        self._context: SparkContext | None = None
+        """Runs the tasks if they are processes of this machine and write into a folder of it."""
         self._own = False
 
     def start(self, folder: Folder, poll: Callable[[], None]) -> int:
@@ -149,13 +163,22 @@ class SparkBackend:
             UnavailableError: pyspark, Java or a worker's code is missing or has another version.
             StorageError: executors cannot write to the folder, or write elsewhere.
         """
-        self._spark = active_session()
+        self._spark, mixed = active_session(), self._mixed_builds
+        is_here = isinstance(folder, LocalFolder)
         if self._spark is None:
-            self._spark = _attended(
-                lambda: new_session(self._master, {"spark.app.name": self._title} | self._conf), poll
-            )
             self._own = True
-        spark, mixed = self._spark, self._mixed_builds
+            conf = {"spark.app.name": self._title} | self._conf
+            if is_here and self._table is None and _is_this_machine(self._master, conf):
+                self._context = _attended(lambda: new_context(self._master, conf), poll)
+            else:
+                self._spark = _attended(lambda: new_session(self._master, conf), poll)
+        if is_here and self._spark is not None and _is_local(self._spark):
+            self._context = self._spark.sparkContext
+        if (context := self._context) is not None:
+            # These are all workers, and they write as this process does.
+            return _attended(lambda: _check_workers_here(context, mixed_builds=mixed), poll)
+        spark = self._spark
+        assert spark is not None
         _attended(lambda: check_workers(spark, mixed_builds=mixed), poll)
         _attended(lambda: _check_folder(spark, folder), poll)
         # Executors may start with the first job, so only a later one reaches all of them.
@@ -163,8 +186,6 @@ class SparkBackend:
 
     def run_waves(self, sweep: str, folder: Folder, plans: Iterator[WavePlan], tick: Tick) -> Iterator[WavePlan]:
         """See `Backend`: a job for each wave; tasks of the second wave start when the first has no more."""
-        assert self._spark is not None
-        spark = self._spark
         begun: list[tuple[WavePlan, Future[None]]] = []
 
         def poll() -> None:
@@ -173,7 +194,7 @@ class SparkBackend:
         try:
             while True:
                 while len(begun) < 2 and (plan := next(plans, None)) is not None:
-                    begun.append((plan, _run_wave(spark, sweep, folder, plan, self._title)))
+                    begun.append((plan, self._run_wave(sweep, folder, plan)))
                 if not begun:
                     return
                 plan, writing = begun[0]
@@ -182,7 +203,7 @@ class SparkBackend:
                 yield plan
         except BaseException as error:
             # In a thread, for a client of Connect calls a server that has ended again and again, for minutes.
-            cancelling = [_in_thread(partial(_cancel, spark, _tag(plan))) for plan, _ in begun]
+            cancelling = [_in_thread(partial(self._cancel, _tag(plan))) for plan, _ in begun]
             wait([*cancelling, *(writing for _, writing in begun)], STOP_SECONDS)
             if "No space left on device" in str(error):
                 raise OSError(errno.ENOSPC, "No space left on device") from None
@@ -210,11 +231,25 @@ class SparkBackend:
             raise StorageError(masked(f"Spark cannot append {wave} to {place}: {_last_cause(error)}")) from None
 
     def close(self) -> None:
-        """Stop the session if this object created it."""
-        if self._spark is not None and self._own:
-            stopping = _in_thread(self._spark.stop)
+        """Stop the session or context if this object created it."""
+        if self._own and (started := self._spark or self._context) is not None:
+            stopping = _in_thread(started.stop)
             wait([stopping], STOP_SECONDS)
-        self._spark = None
+        self._spark = self._context = None
+
+    def _run_wave(self, sweep: str, folder: Folder, plan: WavePlan) -> Future[None]:
+        """Start the job of a wave, whose tasks write the rows of their chunks."""
+        if self._context is not None:
+            assert isinstance(folder, LocalFolder)
+            return _in_thread(partial(_run_wave_here, self._context, sweep, folder, plan, self._title))
+        assert self._spark is not None
+        return _in_thread(partial(_run_wave, self._spark, sweep, folder, plan, self._title))
+
+    def _cancel(self, tag: str) -> None:
+        if self._context is not None:
+            self._context.cancelJobsWithTag(tag)
+        elif self._spark is not None:
+            _cancel(self._spark, tag)
 
 
 def active_session() -> SparkSession | None:
@@ -253,8 +288,27 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         InputError: the master's URL or a setting is invalid.
         UnavailableError: Spark does not start; with the reason.
     """
-    import pyspark
     from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in _settings(master, conf).items():
+        builder = builder.config(key, value)
+    return _started(builder.getOrCreate)
+
+
+def new_context(master: str | None, conf: Mapping[str, str]) -> SparkContext:
+    """Create a context on this machine, whose workers only run seeds; errors as `new_session`."""
+    from pyspark import SparkConf, SparkContext
+
+    settings = _settings(master, conf)
+    if not _is_archive(_code_root()):
+        settings = {"spark.python.daemon.module": DAEMON} | settings
+    return _started(lambda: SparkContext.getOrCreate(SparkConf().setAll(list(settings.items()))))
+
+
+def _settings(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+    """All settings of a session or context; also prepares the environment of the JVM that is to start."""
+    import pyspark
 
     settings = dict(conf)
     if master is None and not _is_set_elsewhere(conf):
@@ -273,16 +327,25 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         settings = REDACTION | QUIET | settings
         _let_jvm_end_quietly()
         os.environ["JAVA_HOME"] = str(shim(java_of_spark(pyspark.__version__).home))
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_JVM)  # Of the JVM that finds the command of Spark's.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    return settings
+
+
+def _started(start: Callable[[], T]) -> T:
     try:
-        return builder.getOrCreate()
+        return start()
     except Exception as error:  # the user has to repair it, whatever it is
         kind = InputError if re.search(_REFUSED, str(error)) else UnavailableError
         raise kind(masked(f"Spark does not start: {_reason(error)}")) from None
+
+
+def _is_this_machine(master: str | None, conf: Mapping[str, str]) -> bool:
+    """Whether a new session would start a JVM on this machine that runs the tasks, without Connect."""
+    if {"spark.remote", "spark.api.mode"} & conf.keys() or "SPARK_REMOTE" in os.environ or not _starts_jvm({**conf}):
+        return False
+    return _LOCAL.fullmatch(master or ("" if _is_set_elsewhere(conf) else "local")) is not None
 
 
 def _is_set_elsewhere(conf: Mapping[str, str]) -> bool:
@@ -328,10 +391,20 @@ def _let_jvm_end_quietly() -> None:
 
 def _import_as_here() -> None:
     """Let workers on this machine import the driver's code, not a package in the current folder."""
-    root = str(Path(__file__).parents[2])
-    if not root.endswith(".zip") and root not in site.getsitepackages():
+    root = _code_root()
+    if not _is_archive(root) and root not in site.getsitepackages():
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     os.environ["PYTHONSAFEPATH"] = "1"
+
+
+def _code_root() -> str:
+    """The folder or archive that the driver's code is imported from."""
+    return str(Path(__file__).parents[2])
+
+
+def _is_archive(root: str) -> bool:
+    """Whether Spark ships it, so that workers do not have it as they start."""
+    return root.endswith(".zip")
 
 
 def _reason(error: Exception) -> str:
@@ -367,14 +440,30 @@ def _attended(call: Callable[[], T], poll: Callable[[], None]) -> T:
 
 def check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
     """Compare the code and build of all workers with the driver's; return their number."""
+
+    def ask() -> list[str]:
+        tasks = spark.range(0, 100_000).mapInArrow(partial(_worker_code, plugged.shipped()), "code string")
+        return [row["code"] for row in tasks.collect()]
+
+    return _check_code_of(ask, mixed_builds)
+
+
+def _check_workers_here(context: SparkContext, *, mixed_builds: bool) -> int:
+    """As `check_workers`, on this machine."""
+    number = context.defaultParallelism
+    function = partial(_worker_code_here, plugged.shipped())
+    return _check_code_of(context.parallelize(range(number), number).mapPartitions(function).collect, mixed_builds)
+
+
+def _check_code_of(ask: Callable[[], list[str]], mixed_builds: bool) -> int:
     try:
-        found = spark.range(0, 100_000).mapInArrow(partial(_worker_code, plugged.shipped()), "code string").collect()
+        found = ask()
     except Exception as error:
         if not _is_of_spark(error):
             raise
         reason = _worker_refusal(str(error)) or masked(f"Spark's workers do not start: {_reason(error)}")
         raise UnavailableError(reason) from None
-    workers = {tuple(row["code"].split(" ", 1)) for row in found}
+    workers = {tuple(code.split(" ", 1)) for code in found}
     codes = {code for code, *_ in workers}
     if codes != {code_version()}:
         raise UnavailableError(
@@ -421,14 +510,19 @@ def _worker_refusal(text: str) -> str | None:
 
 def _worker_code(plug_ins: list[dict[str, Any]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The worker's code and build. A function of this module, so that Spark ships its name and not its content."""
+    for code in _worker_code_here(plug_ins, batches):
+        # One column: a worker of an older version sends its code alone, which must be understood.
+        yield pa.RecordBatch.from_pylist([{"code": code}])
+
+
+def _worker_code_here(plug_ins: list[dict[str, Any]], tasks: Iterable[object]) -> Iterator[str]:
     # When Spark ends, idle workers find their socket closed: exit without a traceback.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     ensure(plug_ins)
     prepare_process()
-    for _ in batches:
+    for _ in tasks:
         pass
-    # One column: a worker of an older version sends its code alone, which must be understood.
-    yield pa.RecordBatch.from_pylist([{"code": f"{code_version()} {build()}"}])
+    yield f"{code_version()} {build()}"
 
 
 def _check_folder(spark: SparkSession, folder: Folder) -> None:
@@ -473,45 +567,43 @@ def _tag(plan: WavePlan) -> str:
     return f"highwater-{plan.wave.removeprefix('wave=')}"
 
 
-def _run_wave(spark: SparkSession, sweep: str, folder: Folder, plan: WavePlan, title: str) -> Future[None]:
-    """Start the job of a wave, whose tasks write the rows of their chunks."""
+def _run_wave(spark: SparkSession, sweep: str, folder: Folder, plan: WavePlan, title: str) -> None:
+    _set_tag(spark, _tag(plan))
+    with suppress(Exception):  # With Spark Connect, a session has no context.
+        spark.sparkContext.setJobDescription(f"{title}, {plan.wave}")
+    # Spark has no place for a file's own metadata, but keeps a column's.
+    rows = data_frame(spark, sweep, plan.chunks, plan.task_seconds).withMetadata("scenario", _VERSION)
+    place = f"{folder.spark_uri}/{parts.wave_path(plan.wave)}"
+    rows.write.option("compression", "zstd").parquet(place)
 
-    def run() -> None:
-        _set_tag(spark, _tag(plan))
-        with suppress(Exception):  # With Spark Connect, a session has no context.
-            spark.sparkContext.setJobDescription(f"{title}, {plan.wave}")
-        if isinstance(folder, LocalFolder) and _is_local(spark):
-            folder.create(parts.wave_path(plan.wave))
-            _tasks(spark, plan.chunks).mapInArrow(_part_writer(sweep, folder, plan), "chunk long").collect()
-            return
-        # Spark has no place for a file's own metadata, but keeps a column's.
-        rows = data_frame(spark, sweep, plan.chunks, plan.task_seconds).withMetadata("scenario", _VERSION)
-        place = f"{folder.spark_uri}/{parts.wave_path(plan.wave)}"
-        rows.write.option("compression", "zstd").parquet(place)
 
-    return _in_thread(run)
+def _run_wave_here(context: SparkContext, sweep: str, folder: LocalFolder, plan: WavePlan, title: str) -> None:
+    context.addJobTag(_tag(plan))
+    context.setJobDescription(f"{title}, {plan.wave}")
+    folder.create(parts.wave_path(plan.wave))
+    numbers = context.parallelize(range(len(plan.chunks)), len(plan.chunks))
+    numbers.mapPartitions(_part_writer(sweep, folder, plan)).collect()
 
 
 def _is_local(spark: SparkSession) -> bool:
     """Whether all tasks run on this machine, each in one attempt at a time (a local master has no speculation)."""
     with suppress(Exception):  # With Spark Connect, a session has no context.
-        return re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None
+        return _LOCAL.fullmatch(str(spark.sparkContext.master)) is not None
     return False
 
 
-def _part_writer(
-    sweep: str, folder: LocalFolder, plan: WavePlan
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _part_writer(sweep: str, folder: LocalFolder, plan: WavePlan) -> Callable[[Iterable[int]], Iterable[int]]:
     """A function that writes a part for each chunk. Spark's own writer takes a tenth of the CPU time of short runs."""
     wave, chunks, seconds, code = plan.wave, list(plan.chunks), plan.task_seconds, code_version()
 
-    def write_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for chunk in _chunks_of(batches, sweep, code):
+    def write_chunks(numbers: Iterable[int]) -> Iterator[int]:
+        _prepare_worker(sweep, code)
+        for chunk in numbers:
             rows = list(rows_of(sweep, chunks[chunk], seconds))
             # A worker may go on for two seconds after its job was cancelled and the driver removed the wave.
             if folder.has_folder(parts.wave_path(wave)):
                 parts.write_part(folder, wave, chunk, rows)
-            yield pa.RecordBatch.from_pylist([{"chunk": chunk}])
+            yield chunk
 
     return write_chunks
 
@@ -577,12 +669,16 @@ def _tasks(spark: SparkSession, chunks: Sequence[Sequence[Piece]]) -> DataFrame:
 
 def _chunks_of(batches: Iterator[pa.RecordBatch], sweep: str, expected: str) -> Iterator[int]:
     """The chunks of a task, whose worker must run the driver's code, with the plug-ins of the sweep."""
-    prepare_process()
-    grid_of(sweep)
-    check_code(expected)
+    _prepare_worker(sweep, expected)
     for batch in batches:
         for row in batch.to_pylist():
             yield row["id"]
+
+
+def _prepare_worker(sweep: str, expected: str) -> None:
+    prepare_process()
+    grid_of(sweep)  # Loads the sweep's plug-ins, which are part of the code.
+    check_code(expected)
 
 
 def check_code(expected: str) -> None:

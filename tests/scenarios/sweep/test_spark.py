@@ -231,6 +231,38 @@ def test_a_master_is_set_only_if_nothing_else_does(monkeypatch: pytest.MonkeyPat
     assert spark._is_set_elsewhere({})
 
 
+@pytest.mark.parametrize(
+    ("master", "conf", "remote", "expected"),
+    [
+        (None, {}, "", True),
+        ("local[2]", {"spark.driver.memory": "2g"}, "", True),
+        (None, {"spark.master": "local[2]"}, "", False),
+        ("spark://host:7077", {}, "", False),
+        ("sc://host", {}, "", False),
+        ("local[2]", {"spark.remote": "local[2]"}, "", False),
+        ("local[2]", {"spark.api.mode": "connect"}, "", False),
+        ("local[2]", {}, "sc://host", False),
+    ],
+)
+def test_a_context_is_enough_on_this_machine_without_connect(
+    monkeypatch: pytest.MonkeyPatch, master: str | None, conf: dict[str, str], remote: str, expected: bool
+) -> None:
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_HOME", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    if remote:
+        monkeypatch.setenv("SPARK_REMOTE", remote)
+    assert spark._is_this_machine(master, conf) is expected
+
+
+def test_the_daemon_imports_what_runs_need_and_starts_no_thread() -> None:
+    code = "import os, sys; from scenarios.sweep import spark_daemon as d; d.prepare(); "
+    code += "print(*(name in sys.modules for name in ('scenarios.single.execution', 'pyarrow', 'numpy'))); "
+    code += "print(len(os.listdir('/proc/self/task')))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False False\n1\n"
+
+
 def test_missing_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(spark, "PathFinder", SimpleNamespace(find_spec=lambda _: None))
     with pytest.raises(UnavailableError, match=r"^pyspark is not installed: pip install .*, or .* --local N$"):
