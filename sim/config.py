@@ -37,6 +37,8 @@ READS_FROM_FOLLOWERS: Final[Where] = (("read_replica", ("any", "in-sync")),)
 RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-inspection")),)
 
 
+GROUP_OFFSETS: Final = "sim.group.offsets"
+"""The key for where consumers commit."""
 DIRECTORIES_MAX: Final = 16
 """Most log directories of a broker."""
 PRODUCERS_MAX: Final = 9
@@ -129,6 +131,10 @@ def _keys_of_topics_and_brokers() -> dict[str, Key]:
         "leader.imbalance.check.interval.seconds": Key(
             300, "s between checks whether the preferred replica leads", minimum=1
         ),
+        "offsets.topic.replication.factor": Key(
+            3, "replicas of __consumer_offsets, at most one for each broker", minimum=1
+        ),
+        "offsets.commit.timeout.ms": Key(5_000, "ms that the coordinator waits for a commit's replicas", minimum=1),
         "controller.socket.timeout.ms": Key(
             30_000, "ms until an unanswered request of or to a controller is resent", minimum=1
         ),
@@ -162,12 +168,25 @@ def _keys_of_clients_and_the_testbed() -> dict[str, Key]:
         "auto.offset.reset": Key(
             "latest", "where a consumer continues if its position is out of range", ("earliest", "latest", "none")
         ),
+        "enable.auto.commit": Key(
+            False, "whether consumers commit their positions regularly (Kafka's default is true; here scripts commit)"
+        ),
+        "auto.commit.interval.ms": Key(5_000, "ms between commits with enable.auto.commit", minimum=1),
         "fetch.max.wait.ms": Key(500, "ms that a consumer's fetch waits for data"),
         "sim.partition.discovery": Key(
             "at-once",
             "when a consumer learns of a partition that is added while it runs: at once, with a position at its start; "
             "or at its next periodic metadata request, without a position",
             ("at-once", "metadata"),
+        ),
+        "sim.group.offsets": Key(
+            "ideal",
+            "where consumers commit: in a store that never fails, or in __consumer_offsets, a partition whose leader's "
+            "broker is the coordinator of all groups",
+            ("ideal", "partition"),
+        ),
+        "sim.coordinator.delay.ms": Key(
+            20, "ms until a broker that is elected, or resigns, has loaded or unloaded __consumer_offsets"
         ),
         "sim.client.rack": Key(
             0,

@@ -23,7 +23,7 @@ controller.quorum.append.linger.ms controller.quorum.bootstrap.servers controlle
 controller.quorum.request.timeout.ms controller.quorum.voters delete.retention.ms delete.topic.enable
 buffer.memory batch.size linger.ms max.block.ms max.request.size partitioner.class retries transactional.id
 transaction.timeout.ms transaction.state.log.min.isr transaction.state.log.replication.factor
-enable.auto.commit auto.commit.interval.ms fetch.max.bytes fetch.min.bytes group.id group.instance.id
+fetch.max.bytes fetch.min.bytes group.id group.instance.id
 group.initial.rebalance.delay.ms heartbeat.interval.ms isolation.level max.partition.fetch.bytes max.poll.interval.ms
 max.poll.records session.timeout.ms receive.buffer.bytes send.buffer.bytes reconnect.backoff.ms
 reconnect.backoff.max.ms file.delete.delay.ms fetch.purgatory.purge.interval.requests
@@ -40,8 +40,8 @@ max.connections max.connections.per.ip max.message.bytes message.downconversion.
 message.max.bytes message.timestamp.type metadata.log.dir metadata.log.segment.bytes metadata.max.retention.bytes
 metadata.max.retention.ms min.cleanable.dirty.ratio min.compaction.lag.ms node.id num.io.threads
 num.network.threads num.partitions num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
-num.replica.fetchers offset.metadata.max.bytes offsets.commit.required.acks offsets.commit.timeout.ms
-offsets.retention.minutes offsets.topic.num.partitions offsets.topic.replication.factor port preallocate
+num.replica.fetchers offset.metadata.max.bytes offsets.commit.required.acks
+offsets.retention.minutes offsets.topic.num.partitions port preallocate
 process.roles producer.id.expiration.ms producer.purgatory.purge.interval.requests queued.max.requests
 remote.log.storage.system.enable remote.storage.enable replica.fetch.max.bytes replica.fetch.min.bytes
 replica.fetch.response.max.bytes replica.selector.class replica.socket.receive.buffer.bytes retention.bytes

@@ -94,7 +94,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("sim.protocol.log",),
     ("sim.protocol.replica",),
     ("sim.protocol.raft",),
-    ("sim.protocol.client", "sim.protocol.kraft", "sim.protocol.zookeeper"),
+    ("sim.protocol.client", "sim.protocol.group", "sim.protocol.kraft", "sim.protocol.zookeeper"),
     ("sim.environment",),
     ("sim.history.steps",),
     ("sim.history",),

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from faults.kind import LINK, FaultKind, Role
 from faults.kinds.admin_election import AdminElection
+from faults.kinds.consumer_restart import ConsumerRestart
 from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.controller_failover import ControllerFailover
 from faults.kinds.controller_pause import ControllerPause
@@ -96,6 +97,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         FileLost(),
         FileOld(),
         FileHalfWritten(),
+        ConsumerRestart(),
     )
 }
 """Name -> kind; those of plug-ins last."""

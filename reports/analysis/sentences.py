@@ -20,6 +20,7 @@ DOES: Final[Mapping[str, str]] = {
     "divergence": "lets replicas diverge",
     "hw-regression": "shows clients a high watermark that goes back",
     "consumer-skip": "lets a consumer skip records",
+    "committed-offset-back": "forgets what a group has committed",
     "reset-skip": "resets a consumer past records that it never reads",
     "deleted-records-back": "brings deleted records back",
     "duplicate": "keeps a batch of an idempotent producer twice",

@@ -36,6 +36,7 @@ HAPPENED: Final[Mapping[str, str]] = {
     "quorum-leaders": "TWO controllers led in one epoch",
     "consumer-skip": "a consumer SKIPPED records",
     "reset-skip": "a consumer that reset its position SKIPPED records",
+    "committed-offset-back": "a group's committed offset went BACK",
     "deleted-records-back": "deleted records came BACK",
     "duplicate": "batch of an idempotent producer stored TWICE",
     "duplicate-across-epochs": "batch of an idempotent producer stored TWICE",

@@ -8,7 +8,7 @@ from collections.abc import Collection, Container
 from typing import Final
 
 from scenarios.format.scenario import Scenario
-from sim.config import NEEDED, refusals
+from sim.config import GROUP_OFFSETS, NEEDED, refusals
 from sim.errors import InputError
 from sim.protocol.modes import MODES, Mode
 from sim.protocol.modes import mode as mode_named
@@ -60,6 +60,10 @@ def check_as_kafka(scenario: Scenario, about: Container[str] | None = None, late
         found += [f"broker {broker}: {text}" for text in refusals({**scenario.config, **keys}, drawn, own)]
     if (about is None or IDEMPOTENCE in about) and not (IDEMPOTENCE in later or "acks" in later):
         found += _acks_of_idempotent_producer(scenario)
+    if scenario.control == "scripted" and scenario.may_keep_offsets:
+        found.append(
+            f'{GROUP_OFFSETS} = partition: control = "scripted" decides for one partition, and there is another'
+        )
     if found:
         raise InputError(*found)
 

@@ -16,9 +16,10 @@ from faults.kinds.groups import GROUPINGS
 from scenarios import paths
 from scenarios.format.actions import ACTIONS
 from sim.checkers.registry import FINDINGS
-from sim.config import DIRECTORIES_MAX, KEYS, Value, flatten, parse
+from sim.config import DIRECTORIES_MAX, GROUP_OFFSETS, KEYS, Value, flatten, parse
 from sim.errors import InputError, did_you_mean
 from sim.hosts.control_plane import CONTROLLERS, FIRST_CONTROLLER
+from sim.protocol.group.group_messages import OFFSETS
 from sim.protocol.messages import topic_partition
 from sim.protocol.rules import check as check_rule
 
@@ -59,6 +60,7 @@ class Facts:
         topics: names of the topics, in order.
         directories: smallest number of log directories of a broker, set or drawn.
         controllers: number of controllers that are processes.
+        keeps_offsets: whether consumers commit to a partition of the cluster, on some seeds at least.
     """
 
     brokers: int
@@ -70,6 +72,7 @@ class Facts:
     topics: tuple[str, ...] = ()
     directories: int = 1
     controllers: int = 0
+    keeps_offsets: bool = False
 
 
 def gather(data: Mapping[str, Any]) -> Facts:
@@ -95,6 +98,8 @@ def gather(data: Mapping[str, Any]) -> Facts:
         topics=tuple([str(topic.get("name")) for topic in topics]),
         directories=_directories(data, config),
         controllers=_controllers(data),
+        keeps_offsets="partition"
+        in [config.get(GROUP_OFFSETS), *_items(dict(flatten(_table(data, "draw"))).get(GROUP_OFFSETS))],
     )
 
 
@@ -381,6 +386,8 @@ def topic(name: str, facts: Facts) -> str:
 def partition(name: str, facts: Facts) -> str:
     """A partition of a topic of the file, which may be created later: ``orders-0``, ``orders-0@2``."""
     of, dash, number = topic_partition(name).rpartition("-")
+    if name == OFFSETS and facts.keeps_offsets:
+        return name
     if not dash or not number.isdecimal():
         raise ValueError("a partition is a topic and a number, as in orders-0")
     if of not in facts.topics:

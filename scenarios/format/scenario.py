@@ -21,7 +21,7 @@ from scenarios.format.actions import ACTIONS
 from scenarios.format.blow import Blow
 from scenarios.format.finding import FindingTable
 from scenarios.format.values import AsSchema, Beside, Bounds, Check, FileKey, InFile, InSchema, Mark
-from sim.config import Value, shown
+from sim.config import GROUP_OFFSETS, Value, shown
 from sim.environment.topology import Topology
 from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
 from sim.hosts.control_plane import CONTROLLERS
@@ -450,6 +450,11 @@ class Scenario:
     def drawn(self) -> bool:
         """Whether faults are random or were recorded; a scripted scenario is the same at every seed."""
         return self.faults is not None or self.recorded is not None
+
+    @property
+    def may_keep_offsets(self) -> bool:
+        """Whether consumers commit to a partition of the cluster, on some seeds at least."""
+        return "partition" in self.draw_config.get(GROUP_OFFSETS, (self.config.get(GROUP_OFFSETS),))
 
     @property
     def controller_count(self) -> int:

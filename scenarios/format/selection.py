@@ -12,6 +12,7 @@ from scenarios.properties.releases import Release
 from sim.config import KEYS, Value, parse
 from sim.errors import InputError, did_you_mean, parse_pairs
 from sim.hosts.cluster import TOPIC
+from sim.protocol.group.group_messages import OFFSETS
 from sim.protocol.messages import topic_partition
 from sim.protocol.modes import MODES, Mode
 
@@ -80,6 +81,8 @@ def showing(scenario: Scenario, partition: str | None) -> Scenario:
         return scenario
     topic, dash, number = topic_partition(partition).rpartition("-")
     names = [f"{one.name}-{place}" for one in scenario.topics for place in range(one.partitions)] or [TOPIC]
+    if scenario.may_keep_offsets:
+        names.append(OFFSETS)
     if partition not in names and not (dash and number.isdecimal() and topic in {one.name for one in scenario.topics}):
         raise InputError(
             f"--partition {partition!r}: {scenario.name} has no such partition{did_you_mean(partition, names)}"

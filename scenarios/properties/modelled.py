@@ -22,7 +22,11 @@ _PRODUCER: Final = (
 )
 _CONSUMER: Final = ("auto.offset.reset", "fetch.max.wait.ms")
 _ELR: Final = "eligible.leader.replicas.enable"
-_BROKER: Final = [key for key in KEYS if not key.startswith("sim.") and key not in (*_PRODUCER, *_CONSUMER)]
+OF_GROUPS: Final = (
+    *("enable.auto.commit", "auto.commit.interval.ms", "offsets.topic.replication.factor", "offsets.commit.timeout.ms"),
+)
+"""Only scenarios ask for them: elsewhere, groups commit to an ideal store."""
+_BROKER: Final = [key for key in KEYS if not key.startswith("sim.") and key not in (*_PRODUCER, *_CONSUMER, *OF_GROUPS)]
 
 NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "broker": {**{key: key for key in _BROKER}, _ELR: "eligible.leader.replicas.version"},

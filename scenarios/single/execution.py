@@ -30,7 +30,7 @@ from scenarios.single.wait_bounds import wait_bounds
 from sim.checkers.checker import RunEnd
 from sim.checkers.needless_wait import Obstacles, WaitBounds
 from sim.checkers.registry import LIVENESS, Checkers
-from sim.config import Value, integer, resolve
+from sim.config import GROUP_OFFSETS, Value, integer, resolve
 from sim.history import step_probes
 from sim.history.availability import Waiting, waiting
 from sim.history.findings import Violation
@@ -43,6 +43,7 @@ from sim.kernel.mixing import mixed
 from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
 from sim.protocol.client.sender import ProducerBatch
+from sim.protocol.group.group_messages import OFFSETS
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.log.log import Log
 from sim.protocol.messages import LeaderAndIsr
@@ -53,6 +54,8 @@ from sim.protocol.rules import Rules
 LIVES: Final = frozenset([finding.kind for finding in LIVENESS])
 """Violations that are about convergence only."""
 FACTOR: Final = "default.replication.factor"
+OF_RECORDS: Final = ("retention", "record-deletion", "next-batches", "consumer-restart")
+"""Kinds of fault about what applications write and read: __consumer_offsets is compacted, and has no application."""
 END_US: Final = 1 << 62
 """Latest time, which steps can store in 64 bits: some deadlines mean "never"."""
 CLIENTS_BEGIN_US: Final = 500_000
@@ -114,7 +117,11 @@ class Execution:
         self.kernel = kernel or self._kernel()
         of_cluster = resolve(scenario.config, self.drawn) if first else self.config
         self.topics = drawn_topics(scenario, self.streams)
-        first_partition, *others = found = partitions(self.topics, of_cluster)
+        found = partitions(self.topics, of_cluster)
+        if self.config[GROUP_OFFSETS] == "partition":
+            factor = min(integer(self.config, "offsets.topic.replication.factor"), brokers)
+            found.append(TopicPartition(OFFSETS, factor, idle=True))
+        first_partition, *others = found
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"), name=first_partition.name)
         for partition in others:
             recorder.add_partition(partition.name)
@@ -297,6 +304,12 @@ class Execution:
             producer.begin()
         partition.consumer.begin()
         self._ask_regularly(partition)
+        self._commit_regularly(partition)
+
+    def _commit_regularly(self, partition: ClusterPartition) -> None:
+        interval_us = partition.consumer.settings.auto_commit_us
+        if interval_us:
+            partition.consumer.commit_regularly_from(self.kernel.now_us + interval_us)
 
     def _ask_regularly(self, partition: ClusterPartition) -> None:
         if self.scenario.drawn:
@@ -337,6 +350,7 @@ class Execution:
         if not partition.deleted:
             partition.consumer.discover()
             self._ask_regularly(partition)
+            self._commit_regularly(partition)
 
     def _remove_partition(self, partition: ClusterPartition) -> None:
         self.convergence.remove(partition)
@@ -491,10 +505,13 @@ class Execution:
             return plan
         stream = self.streams("others")
         names = [f"{topic.name}-{number}" for topic in self.topics for number in range(topic.partitions)][1:]
+        if self.cluster.partitions[-1].name == OFFSETS:
+            names.append(OFFSETS)
         if stream.random() * 100 >= faults.others_percent or not names:
             return plan
         name = choice(stream, names)
-        return Plan(tuple([fault if fault.kind in OF_TOPICS else fault.about(name) for fault in plan.faults]))
+        spared = (*OF_TOPICS, *OF_RECORDS) if name == OFFSETS else OF_TOPICS
+        return Plan(tuple([fault if fault.kind in spared else fault.about(name) for fault in plan.faults]))
 
     def _drawn_for(self, partition: ClusterPartition, since_us: int) -> list[ProducerBatch]:
         """The batches for a partition besides the first, from a stream of its own: they do not depend on the plan."""

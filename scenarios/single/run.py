@@ -21,6 +21,7 @@ from scenarios.single.result import RunResult, entries, partition_view, replica_
 from scenarios.single.rows import PLUGIN_ERROR, STORY_ERROR, Row
 from scenarios.single.script import StoryError
 from scenarios.version import check_build
+from sim.config import GROUP_OFFSETS
 from sim.errors import text_of
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
@@ -377,7 +378,9 @@ def _planned(sends: Sequence[ProducerBatch]) -> list[PlannedSend]:
 
 def _result(run: Execution, error: str, shown: str, trace: list[Shown] | None) -> RunResult:
     ended = EndedRun(run, error)
-    has_several = run.scenario.partitions > 1 or shown != run.cluster.name  # One that was added may be shown.
+    keeps_offsets = run.config[GROUP_OFFSETS] == "partition"
+    # One that was added may be shown.
+    has_several = run.scenario.partitions > 1 or keeps_offsets or shown != run.cluster.name
     planned = {name: _planned(sends) for name, sends in run.sends.items()}
     return RunResult(
         row=rows.row(ended),

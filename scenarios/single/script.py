@@ -33,7 +33,7 @@ from sim.protocol.rules import Rules, built_in
 
 WAIT_LIMIT_US: Final = 300_000_000
 """A script line that waits longer fails the run."""
-CONSUMER: Final[dict[str, Callable[..., None]]] = {
+CONSUMER: Final[dict[str, Callable[..., object]]] = {
     "end-offsets": Consumer.ask_end_offset,
     "offsets-for-times": Consumer.offset_for_time,
     "commit": Consumer.commit,

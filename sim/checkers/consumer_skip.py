@@ -31,7 +31,9 @@ from sim.protocol.log.log import Log
 
 Ranges = list[tuple[int, int]]
 """Ascending ranges of offsets: [start, end)."""
-_REWOUND: Final = (steps.REWIND, steps.RESTART_CONSUMER)
+_OF_GROUP: Final = (steps.NEXT_PROCESS, steps.COMMITTED_OFFSET)
+"""A new process has no position until it is told an offset; if none is committed, a reset follows."""
+_REWOUND: Final = (steps.REWIND, steps.RESTART_CONSUMER, *_OF_GROUP)
 KINDS: Final = {"earliest": "consumer-skip"}
 """``auto.offset.reset`` -> kind of a skip by such a reset; ``reset-skip`` for all others."""
 
@@ -91,7 +93,8 @@ class ConsumerSkip(Checker):
         elif step.kind in _REWOUND:
             if out_at >= 0:
                 self._notified(consumer)
-            self._rewind(consumer, offset)
+            if step.kind not in _OF_GROUP or (step.kind is steps.COMMITTED_OFFSET and offset >= 0):
+                self._rewind(consumer, offset)
 
     def _notified(self, consumer: int) -> Ranges:
         """What was passed before is the application's responsibility from now on; returns it."""

@@ -12,6 +12,7 @@ from sim.checkers.ack_above_hw import AckAboveHw
 from sim.checkers.ack_under_min_isr import AckUnderMinIsr
 from sim.checkers.checker import ALWAYS, Checker, Finding, RunEnd
 from sim.checkers.committed_loss import CommittedLoss
+from sim.checkers.committed_offsets import CommittedOffsets
 from sim.checkers.completeness import Completeness
 from sim.checkers.consistent_reads import ConsistentReads
 from sim.checkers.consumer_skip import ConsumerSkip
@@ -64,6 +65,7 @@ CHECKERS: Final[list[type[Checker]]] = [
     EpochCache,
     MetadataLoss,
     QuorumLeaders,
+    CommittedOffsets,
 ]
 """In the order in which they receive a step and make their final check; those of plug-ins last."""
 _OWN: Final = len(CHECKERS)

@@ -18,6 +18,7 @@ from sim.environment.storage import LogDirectory
 from sim.history.recorder import Recorder
 from sim.hosts.broker_metadata_cache import BrokerMetadataCache
 from sim.hosts.broker_node import BrokerNode
+from sim.hosts.hosted_coordinator import HostedCoordinator
 from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.kafka_apis import KafkaApis
 from sim.hosts.partition_backlog import PartitionBacklog
@@ -26,6 +27,7 @@ from sim.hosts.settings import BrokerSettings
 from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event, Kernel, noop
 from sim.protocol.decisions import Decisions
+from sim.protocol.group.group_messages import CommittedOffsets
 from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,
@@ -57,6 +59,7 @@ class Startup:
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
         places: topic -> number of the log directory, from 1, in which its replicas are created, if it has one.
         phase: see `BrokerNode.first_interval_us`; below 2**`PHASE_BITS`.
+        offsets: contents of the records of committed offsets; None if these are no records.
     """
 
     # Not a frozen dataclass: constructing one takes ten times as long in a compiled build, and each start needs one.
@@ -76,7 +79,9 @@ class Startup:
         min_isrs: Mapping[str, int],
         places: Mapping[str, int],
         phase: int,
+        offsets: CommittedOffsets | None = None,
     ) -> None:
+        self.offsets = offsets
         self.min_isrs = min_isrs
         self.places = places
         self.broker = broker
@@ -103,13 +108,16 @@ class Broker(BrokerNode):
         backlog: holds back events while the partitions are unusable, as they are at the start (`Node.waiting`).
         disk_stalled_us: when its disk stalled; None: it works.
         epoch_end_version: the newest version of OffsetsForLeaderEpoch that it offers to clients.
+        coordinator: its group coordinator, if committed offsets are records.
     """
 
     __deletable__ = ("apis", "backlog", "replica_manager")
     __slots__ = (
         "_loaded",
+        "_offsets",
         "apis",
         "backlog",
+        "coordinator",
         "disk_stalled_us",
         "epoch_end_version",
         "metadata",
@@ -138,6 +146,8 @@ class Broker(BrokerNode):
         self.epoch_end_version = 3 if self.decide.validates_position.answer else 2
         self.disk_stalled_us: int | None = None
         self._loaded = startup.loaded
+        self._offsets = startup.offsets
+        self.coordinator: HostedCoordinator | None = None
 
     def _compose(self, metadata: BrokerMetadataCache, replica_manager: ReplicaManager) -> None:
         """Put the broker together from its replicas."""
@@ -145,6 +155,9 @@ class Broker(BrokerNode):
         self.replica_manager = replica_manager
         self.apis = KafkaApis(self, replica_manager, replica_manager.purgatory)
         self.backlog = PartitionBacklog(self, replica_manager)
+        if self._offsets is not None:
+            self.coordinator = HostedCoordinator(self, replica_manager, self._offsets)
+            replica_manager.coordinator = self.coordinator.group
         self.waiting = self.backlog
         self.update_gate()
 
@@ -192,7 +205,7 @@ class Broker(BrokerNode):
             self.apis.on_list_offsets(message)
         elif isinstance(message, OffsetsForLeaderEpochRequest):
             self.apis.on_epoch_end(message)
-        else:
+        elif self.coordinator is None or not self.coordinator.receive(message):
             super().receive(message)
 
     def peer_up(self, peer: int) -> None:
@@ -249,6 +262,7 @@ class Broker(BrokerNode):
         super().end()
         self.apis.end()
         self.replica_manager.end()
+        self.coordinator = None
         self._loaded = noop
 
     def dispose(self) -> None:

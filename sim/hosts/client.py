@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,7 @@ from sim.hosts.settings import ClientSettings
 from sim.kernel.scheduler import Event, Gate, IdleCall, Kernel
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
+from sim.protocol.group.group_messages import CommittedOffsets
 from sim.protocol.messages import NO_EPOCH, MetadataRequest, MetadataResponse
 from sim.protocol.replica.partition import NO_LEADER
 
@@ -28,12 +30,28 @@ def like_first(node: int) -> int:
     return node if node < PRODUCER else PRODUCER + (node - PRODUCER) % CLIENTS_EACH
 
 
+class OffsetsTopic:
+    """Where a cluster's consumers commit.
+
+    Attributes:
+        offsets: contents of the records.
+        recorder: records steps of the offsets partition.
+    """
+
+    __slots__ = ("offsets", "recorder")
+
+    def __init__(self, offsets: CommittedOffsets, recorder: Recorder) -> None:
+        self.offsets = offsets
+        self.recorder = recorder
+
+
 @dataclass(init=False, slots=True)
 class ClientSetup:
     """Shared arguments of one partition's clients; the ids of all brokers are their ``bootstrap.servers``.
 
     Attributes:
         producers: number of the partition's producers.
+        offsets: where consumers commit; None: in an ideal store.
     """
 
     topic: str
@@ -44,6 +62,7 @@ class ClientSetup:
     recorder: Recorder
     decide: Decisions
     producers: int
+    offsets: OffsetsTopic | None
 
     # Written by hand, because each partition has one: compiled, that of a dataclass takes ten times as long.
     def __init__(
@@ -56,6 +75,7 @@ class ClientSetup:
         recorder: Recorder,
         decide: Decisions,
         producers: int = 1,
+        offsets: OffsetsTopic | None = None,
     ) -> None:
         self.topic = topic
         self.brokers = brokers
@@ -65,6 +85,7 @@ class ClientSetup:
         self.recorder = recorder
         self.decide = decide
         self.producers = producers
+        self.offsets = offsets
 
 
 class _Retry(Event):
@@ -79,18 +100,34 @@ class _Retry(Event):
         self._client.retry()
 
 
+class Regularly(Event):
+    """Something that a client does at regular intervals, from the time of this event on; it ends elision itself."""
+
+    __slots__ = ("_act", "_interval_us", "_kernel")
+    elision_safe = True
+
+    def __init__(self, kernel: Kernel, interval_us: int, act: Callable[[], None]) -> None:
+        self._kernel = kernel
+        self._interval_us = interval_us
+        self._act = act
+
+    def happen(self, gate: Gate) -> None:
+        self._act()
+        self._kernel.schedule(self._kernel.now_us + self._interval_us, gate, self)
+
+
 class Client(Node):
     """A client of one partition; its node id is above 1000. Kafka: NetworkClient, clients.Metadata.
 
     Attributes:
         leader: the leader according to its current metadata, `NO_LEADER` if unknown.
         leader_epoch: its epoch, `NO_EPOCH` if unknown.
+        bootstrap: the brokers that it may ask.
     """
 
     __slots__ = (
         "_asked",
         "_asked_us",
-        "_brokers",
         "_failures",
         "_metadata_timer_set",
         "_newest_epoch",
@@ -98,6 +135,7 @@ class Client(Node):
         "_refreshing",
         "_tries",
         "_version",
+        "bootstrap",
         "decide",
         "kernel",
         "leader",
@@ -122,7 +160,7 @@ class Client(Node):
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self._newest_epoch = NO_EPOCH
-        self._brokers = setup.brokers
+        self.bootstrap = setup.brokers
         self._next_broker = 0
         self._asked: MetadataRequest | None = None
         self._asked_us = 0
@@ -189,7 +227,7 @@ class Client(Node):
 
     def retry(self) -> None:
         """Request metadata, unless that would fail like the last time."""
-        if self._version == self.network.version and self._tries >= len(self._brokers):
+        if self._version == self.network.version and self._tries >= len(self.bootstrap):
             self.network.retry_after_change(self._backoff_us, self.life, _Retry(self))
         else:
             self._refreshing = False
@@ -205,8 +243,8 @@ class Client(Node):
             self._version = self.network.version
             self._tries = 0
         self._tries += 1
-        for _ in self._brokers:
-            broker = self._brokers[self._next_broker % len(self._brokers)]
+        for _ in self.bootstrap:
+            broker = self.bootstrap[self._next_broker % len(self.bootstrap)]
             self._next_broker += 1
             channel = self.reach(broker)
             if channel is not None:

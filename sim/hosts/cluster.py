@@ -19,7 +19,7 @@ from sim.history.recorder import Recorder
 from sim.hosts.administrator import Administrator, note_settings
 from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.broker_node import PHASE_BITS
-from sim.hosts.client import ClientSetup
+from sim.hosts.client import ClientSetup, OffsetsTopic
 from sim.hosts.control_plane import CONTROL, FIRST_CONTROLLER, ControlPlaneSetup, PartitionSetup
 from sim.hosts.control_planes import control_plane, new_broker
 from sim.hosts.damaged_files import DamagedFiles
@@ -33,6 +33,7 @@ from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.kernel.streams import Streams
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions, give_back, table_of
+from sim.protocol.group.group_messages import OFFSETS, CommittedOffsets
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.messages import topic_of
 from sim.protocol.replica.partition import Partition
@@ -185,10 +186,17 @@ class Cluster:
         self.control.ended = self._session_ended
         self._first = first
         bootstrap, of_clients = tuple(self.settings), client_settings(config)
+        self._offsets: CommittedOffsets | None = None
+        offsets: OffsetsTopic | None = None
+        if any(partition.name == OFFSETS for partition in partitions):
+            self._offsets = CommittedOffsets()
+            offsets = OffsetsTopic(self._offsets, self.recorder.of(OFFSETS))
         self.partitions: list[ClusterPartition] = []
         for place, partition in enumerate(partitions):
             name, recorder = partition.name, self.recorder.of(partition.name)
-            clients = ClientSetup(name, bootstrap, of_clients, kernel, self.network, recorder, decide, producers)
+            clients = ClientSetup(
+                name, bootstrap, of_clients, kernel, self.network, recorder, decide, producers, offsets
+            )
             self.partitions.append(ClusterPartition(name, place, clients, idle=partition.idle))
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
         self.topics = Topics(topics, self.partitions, self.control, self._min_isrs, self.links)
@@ -328,6 +336,7 @@ class Cluster:
             self._min_isrs,
             self._places,
             self._phases[broker],
+            self._offsets,
         )
         process = self.running[broker] = new_broker(self.control, startup)
         self.recorder.record_for_all(steps.Start(broker, process.incarnation))

@@ -1,31 +1,35 @@
 """A consumer: reads below the high watermark from a position on, at the leader or at a follower in its rack (KIP-392),
 and asks for offsets periodically.
 
-Consumer groups are reduced to an ideal offset store. Each retry costs a metadata request, also where Kafka would not
-send one (UNKNOWN_LEADER_EPOCH).
+A group commits to an ideal offset store, or by a coordinator (`sim.hosts.consumer_coordinator`). Each retry of a
+consumer costs a metadata request, also where Kafka would not send one (UNKNOWN_LEADER_EPOCH).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from sim.environment.network import Channel
 from sim.history import steps
 from sim.history.steps import Exposed
-from sim.hosts.client import Client, ClientSetup
+from sim.hosts.client import ClientSetup, Regularly
+from sim.hosts.consumer_coordinator import ConsumerCoordinator, GroupMember
 from sim.hosts.peers import Server
 from sim.kernel.build import COMPILED
-from sim.kernel.scheduler import Event, IdleCall
+from sim.kernel.scheduler import Event
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.client.consumer_position import (
     AWAIT_RESET,
     AWAIT_VALIDATION,
     FETCHING,
+    INITIALIZING,
     ConsumerPosition,
     FetchPosition,
     LogTruncation,
 )
+from sim.protocol.group.group_messages import OffsetCommit
 from sim.protocol.messages import (
     EARLIEST,
     FENCED_LEADER_EPOCH,
@@ -48,7 +52,7 @@ USABLE_EPOCH_END_VERSION = 3
 """Lowest version of OffsetsForLeaderEpoch that consumers use (2.3)."""
 
 
-class Consumer(Client):
+class Consumer(GroupMember):
     """Reads one partition, from a first offset on. Kafka: consumer.internals.Fetcher, OffsetFetcher (3.9-4.4),
     ConsumerCoordinator.
 
@@ -63,6 +67,7 @@ class Consumer(Client):
         "_end_offset_request",
         "_exposed_when_asked",
         "_fetch",
+        "_group",
         "_is_new",
         "_lookup",
         "_named",
@@ -94,6 +99,9 @@ class Consumer(Client):
         self.decide.fences_clients.note()  # This decides whether its requests carry an epoch.
         self._observe = observe
         self._committed: tuple[int, int] | None = None
+        self._group: ConsumerCoordinator | None = None
+        if setup.offsets is not None and observe is None:
+            self._group = ConsumerCoordinator(self, setup.offsets)
         self._is_new = False
         self._preferred = NO_LEADER
         """The follower to fetch from, `NO_LEADER` for the leader; until `_preferred_until_us`."""
@@ -117,7 +125,7 @@ class Consumer(Client):
             self.on_list_offsets_reply(message)
         elif isinstance(message, OffsetsForLeaderEpochResponse):
             self.on_epoch_end_reply(message)
-        else:
+        elif self._group is None or not self._group.receive(message):
             super().receive(message)
 
     # Reading.
@@ -278,19 +286,29 @@ class Consumer(Client):
         self.recorder.record(steps.Position(steps.DISCOVERY, self.node, 0))
         self.begin()
 
-    def _initialize(self) -> None:
-        """Read on from the committed offset.
+    def _initialize(self, *, is_told: bool = False) -> None:
+        """Read on from the committed offset, once the group's coordinator has named it (`is_told`).
 
         Kafka: ConsumerCoordinator#refreshCommittedOffsetsIfNeeded (0.10.2-2.6),
         ConsumerCoordinator#initWithCommittedOffsetsIfNeeded (3.9-4.4).
         """
-        if self._committed is None and self._is_new and self.settings.offset_reset == "latest":
+        if self._group is not None and not is_told:
+            self._group.fetch()
+        elif self._committed is None and self._is_new and self.settings.offset_reset == "latest":
             self.cursor.request_reset("earliest" if self.decide.reads_new_partitions.yes() else "")
             self.fetch()
         elif self._committed is None:
             self._reset_by_policy()
         else:
             self._place(*self._committed)
+
+    def committed(self, commit: OffsetCommit | None) -> None:
+        if self.cursor.state != INITIALIZING:
+            return
+        self._committed = None if commit is None else (commit.offset, commit.leader_epoch)
+        offset, record = (-1, 0) if commit is None else (commit.offset, commit.record)
+        self.recorder.record(steps.Position(steps.COMMITTED_OFFSET, self.node, offset, NO_EPOCH, "commit", record))
+        self._initialize(is_told=True)
 
     def _place(self, offset: int, epoch: int) -> None:
         """Set the position; an epoch ahead of the metadata makes it wait for newer metadata."""
@@ -364,7 +382,7 @@ class Consumer(Client):
         has_begun = self._tries > 0
         if not has_begun or self.paused or self.has_error or self._refreshing:
             return False
-        if self._asked is not None or self._fetch is not None:
+        if self._asked is not None or self._fetch is not None or (self._group is not None and self._group.waits):
             return False
         is_preparing = self._reset_request is not None or self._validation is not None
         return not is_preparing or self.kernel.now_us > self._prepared_us + self.timeout_us
@@ -394,11 +412,26 @@ class Consumer(Client):
             offset, epoch = at.offset, at.offset_epoch
             if epoch != NO_EPOCH and not self.decide.validates_position.yes():
                 epoch = NO_EPOCH
-            self._committed = offset, epoch
-            self.recorder.record(steps.Position(steps.COMMIT, self.node, offset, epoch))
+            if self._group is not None:
+                self._group.commit(offset, epoch)
+            else:
+                self._committed = offset, epoch
+                self.recorder.record(steps.Position(steps.COMMIT, self.node, offset, epoch))
 
-    def restart(self) -> None:
-        """Replace the process by a new one, which begins at the committed offset."""
+    def commit_regularly_from(self, first_us: int) -> None:
+        """Commit the position at a time, and again every ``auto.commit.interval.ms``.
+
+        Kafka: ConsumerCoordinator#maybeAutoCommitOffsetsAsync.
+        """
+        act = partial(_commit_if_reading, self)
+        self.kernel.schedule(first_us, self.life, Regularly(self.kernel, self.settings.auto_commit_us, act))
+
+    def restart(self) -> bool:
+        """Replace the process by a new one, which begins at the committed offset.
+        False if it has not begun.
+        """
+        if self._tries == 0:
+            return False
         self._preferred = NO_LEADER
         self.connection_lost()
         self._end_offset_request = self._lookup = None
@@ -406,9 +439,14 @@ class Consumer(Client):
         self._newest_epoch = NO_EPOCH
         self.cursor = ConsumerPosition(self.settings.offset_reset)
         self.paused = self.has_error = False
-        offset = -1 if self._committed is None else self._committed[0]
-        self.recorder.record(steps.Position(steps.RESTART_CONSUMER, self.node, offset))
+        if self._group is not None:
+            self._group.replaced()
+            self.recorder.record(steps.Position(steps.NEXT_PROCESS, self.node, self._group.processes))
+        else:
+            offset = -1 if self._committed is None else self._committed[0]
+            self.recorder.record(steps.Position(steps.RESTART_CONSUMER, self.node, offset))
         self.refresh()
+        return True
 
     # Offsets.
 
@@ -427,11 +465,9 @@ class Consumer(Client):
 
     def ask_regularly_from(self, first_us: int) -> None:
         """Send ListOffsets(latest) at a time, and again every ``sim.end.offsets.interval.ms``."""
-        self.kernel.schedule(first_us, self.life, IdleCall(self._ask_regularly, None))
-
-    def _ask_regularly(self, _: object) -> None:
-        self.ask_end_offset()
-        self.ask_regularly_from(self.kernel.now_us + self.settings.end_offsets_us)
+        self.kernel.schedule(
+            first_us, self.life, Regularly(self.kernel, self.settings.end_offsets_us, self.ask_end_offset)
+        )
 
     def offset_for_time(self, timestamp: int) -> None:
         """Ask for the first record from a time on; a record's time is its id. Kafka: KafkaConsumer#offsetsForTimes."""
@@ -503,6 +539,8 @@ class Consumer(Client):
         self.fetch()
 
     def disconnected(self, peer: int) -> None:
+        if self._group is not None:
+            self._group.disconnected(peer)
         if self._preferred == peer != self.leader:
             self._fetch, self._preferred = None, NO_LEADER
             self.retry_later(always=True)
@@ -513,6 +551,11 @@ class Consumer(Client):
         if self._preferred == NO_LEADER:
             self._fetch = None
         self._reset_request = self._validation = None
+
+
+def _commit_if_reading(consumer: Consumer, _: object = None) -> None:
+    if not (consumer.paused or consumer.has_error):
+        consumer.commit()
 
 
 if not COMPILED:

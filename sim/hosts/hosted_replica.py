@@ -18,6 +18,7 @@ from sim.hosts.broker_node import BrokerNode
 from sim.hosts.isr_expiration import IsrExpiration
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.group.group_coordinator import NO_EPOCH_GIVEN, GroupCoordinator
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -54,10 +55,11 @@ class HostedReplicas:
         first: the replica of the cluster's first partition, mostly the only one; None until the logs are loaded, and if
             its log directory has failed.
         offline: the partitions whose replicas are in failed log directories.
+        coordinator: the broker's group coordinator, if committed offsets are records.
     """
 
     __deletable__ = ("isr_expiration",)
-    __slots__ = ("broker", "first", "isr_expiration", "metadata", "offline", "replicas")
+    __slots__ = ("broker", "coordinator", "first", "isr_expiration", "metadata", "offline", "replicas")
 
     def __init__(self, broker: BrokerNode, metadata: BrokerMetadataCache) -> None:
         self.broker = broker
@@ -65,11 +67,13 @@ class HostedReplicas:
         self.replicas: dict[str, HostedReplica] = {}
         self.first: HostedReplica | None = None
         self.offline: set[str] = set()
+        self.coordinator: GroupCoordinator | None = None
         self.isr_expiration = IsrExpiration(broker, self.replicas)
 
     def end(self) -> None:
         """Drop references back to the replicas, so that the garbage collector is not needed: the process ended."""
         self.first = None
+        self.coordinator = None
         for replica in self.replicas.values():
             replica.end()
         self.replicas.clear()
@@ -133,6 +137,8 @@ class HostedReplica(PartitionHost):
         followers: waiting fetches of followers, without those in fetch sessions (`FetchSession.delayed`); a fetch of
             several partitions is in the list of each of them.
         recorder: records the partition's steps.
+        coordinator: the broker's group coordinator, if this is the partition of committed offsets.
+        coordinator_write: the last write with acks=all of the coordinator that succeeded.
     """
 
     __deletable__ = ("partition",)
@@ -140,6 +146,8 @@ class HostedReplica(PartitionHost):
         "_nothing",
         "broker",
         "consumers",
+        "coordinator",
+        "coordinator_write",
         "followers",
         "host",
         "name",
@@ -168,6 +176,8 @@ class HostedReplica(PartitionHost):
         self.recorder = recorder
         self.followers: list[DelayedFetch] = []
         self.consumers: list[DelayedFetch] = []
+        self.coordinator: GroupCoordinator | None = None
+        self.coordinator_write: ProduceResponse | None = None
         self._nothing: FetchResult = (name, NONE, (), -1, -1, -1, None)
         self.partition = self._hold(log, epochs, hw)
 
@@ -187,6 +197,7 @@ class HostedReplica(PartitionHost):
 
     def end(self) -> None:
         """Drop references back to this replica, so that the garbage collector is not needed."""
+        self.coordinator = None
         del self.partition
 
     def remove(self) -> None:
@@ -194,15 +205,19 @@ class HostedReplica(PartitionHost):
         has already removed the replica from its table.
         """
         self.host.stop_fetching(self.name)
+        self._stop()
+
+    def _stop(self) -> None:
         self.partition.stop()
+        if self.coordinator is not None:
+            self.coordinator.resigned(NO_EPOCH_GIVEN)
         self.wake_all()
 
     def delete(self) -> None:
         """Delete log and checkpoints, because the broker is no longer a replica."""
         broker = self.broker
         self.host.stop_fetching(self.name)
-        self.partition.stop()
-        self.wake_all()
+        self._stop()
         removed = self.storage.log.batches[:]
         self.partition = self._hold(*self.storage.delete_log(broker.decide))
         step = steps.Deleted(broker.node, self.partition, removed)
@@ -311,7 +326,9 @@ class HostedReplica(PartitionHost):
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """See `PartitionHost.answer_produce`; acks=0 is never answered, and a batch that waited too long was before."""
         broker = self.broker
-        if request.acks < 0 and broker.socket_server.is_late(request):
+        if request.client == broker.node:
+            self._answer_coordinator(request, error, base_offset)
+        elif request.acks < 0 and broker.socket_server.is_late(request):
             broker.socket_server.answered(request)
         elif request.acks:
             reply = ProduceResponse(request, error, base_offset, broker.kernel.now_us)
@@ -324,6 +341,16 @@ class HostedReplica(PartitionHost):
             broker.reply(request.client, reply)
             if request.acks < 0:
                 broker.socket_server.answered(request)
+
+    def _answer_coordinator(self, request: ProduceRequest, error: str, base_offset: int) -> None:
+        """Tell the group coordinator what became of its write."""
+        assert self.coordinator is not None
+        if request.acks < 0 and not error:
+            state = self.partition.state
+            reply = self.coordinator_write = ProduceResponse(request, error, base_offset, self.broker.kernel.now_us)
+            isr = None if state.pending else state.isr
+            self.recorder.record(steps.Acknowledges(self.broker.node, reply, self.partition.min_insync_replicas, isr))
+        self.coordinator.appended(request.first_id, error, base_offset)
 
     def _note_own_min_isr(self) -> None:
         size, partition = len(self.partition.state.isr), self.partition
@@ -368,6 +395,8 @@ class HostedReplica(PartitionHost):
             self.wake_consumers()
         if partition.is_leader:
             broker.end_elision(ElidedFetch)
+        if self.coordinator is not None:
+            self.coordinator.hw_moved(replica.hw, leads=partition.is_leader)
 
     def log_start_moved(self, replica: Replica) -> None:
         """See `PartitionHost.log_start_moved`."""

@@ -16,6 +16,7 @@ from sim.hosts.delayed_fetch_purgatory import DelayedFetchPurgatory
 from sim.hosts.hosted_replica import HostedReplica, HostedReplicas
 from sim.hosts.replica_fetcher_manager import ReplicaFetcherManager
 from sim.protocol import probes
+from sim.protocol.group.group_messages import OFFSETS
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import LeaderAndIsr, topic_of
@@ -124,7 +125,10 @@ class ReplicaManager(HostedReplicas):
 
     def _hosted(self, name: str, storage: Storage, log: Log, epochs: LeaderEpochFileCache, hw: int) -> HostedReplica:
         recorder, min_isr = self.broker.recorder.of(name), self._min_isrs.get(name)
-        return HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
+        replica = HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
+        if name == OFFSETS:
+            replica.coordinator = self.coordinator
+        return replica
 
     def create_replica(self, name: str) -> HostedReplica:
         """Create an empty replica, in the directory of its topic or the one with the fewest logs, and checkpoint its HW
@@ -252,12 +256,16 @@ class ReplicaManager(HostedReplicas):
         replica.recorder.record(steps.Lead(broker.node, partition, decision))
         partition.become_leader(decision, now_us)
         self.isr_expiration.schedule()
+        if replica.coordinator is not None:
+            replica.coordinator.elected(partition.leader_epoch)
 
     def become_follower(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
         """Follow the leader of a partition."""
         partition = replica.partition
         restarts = self.fetchers.manager.restarts(partition, decision)
         partition.become_follower(decision)
+        if replica.coordinator is not None:
+            replica.coordinator.resigned(partition.leader_epoch)
         replica.wake_all()
         self.fetchers.fetch_from(replica, decision, restarts=restarts)
 

@@ -47,6 +47,8 @@ class BrokerSettings:
     shutdown_backoff_us: int
     directory_failure_us: int
     log_directories: int
+    commit_timeout_us: int
+    coordinator_delay_us: int
     storage: StorageSettings
     near_consumers: tuple[int, ...] = ()
     """Brokers in the rack of the consumers (`Cluster`); empty: consumers have none."""
@@ -74,6 +76,8 @@ def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
         shutdown_backoff_us=_us(config, "controlled.shutdown.retry.backoff.ms"),
         directory_failure_us=_us(config, "log.dir.failure.timeout.ms"),
         log_directories=integer(config, "sim.log.dirs"),
+        commit_timeout_us=_us(config, "offsets.commit.timeout.ms"),
+        coordinator_delay_us=_us(config, "sim.coordinator.delay.ms"),
         storage=StorageSettings(
             flush_interval_messages=integer(config, "log.flush.interval.messages"),
             flush_interval_us=min(integer(config, "log.flush.interval.ms"), NO_FLUSH_MS) * 1_000,
@@ -103,6 +107,7 @@ class ClientSettings:
     metadata_age_us: int
     offset_reset: str
     discovers_late: bool
+    auto_commit_us: int
     end_offsets_us: int
 
 
@@ -120,6 +125,7 @@ def client_settings(config: Mapping[str, Value]) -> ClientSettings:
         metadata_age_us=_us(config, "metadata.max.age.ms"),
         offset_reset=str(config["auto.offset.reset"]),
         discovers_late=config["sim.partition.discovery"] == "metadata",
+        auto_commit_us=_us(config, "auto.commit.interval.ms") if config["enable.auto.commit"] else 0,
         end_offsets_us=_us(config, "sim.end.offsets.interval.ms"),
     )
 

@@ -84,6 +84,10 @@ READS_FROM_FOLLOWER: Final = _client("reads-from-follower", "a consumer fetches 
 CONSUMER_FENCED: Final = _client("consumer-fenced", "a consumer's request is refused for its leader epoch")
 OFFSET_UNAVAILABLE: Final = _client("offset-not-available", "a new leader cannot answer ListOffsets(latest) yet")
 METADATA_GOES_BACK: Final = _client("metadata-older", "a client gets older metadata than it has")
+COORDINATOR_REFUSES: Final = _client("coordinator-refuses", "a group coordinator refuses a commit or a fetch")
+LOADED_ABOVE_HW: Final = _client("coordinator-loads-above-hw", "a group coordinator loads records above its HW")
+LOAD_STOPPED: Final = _client("coordinator-load-stopped", "a group coordinator loads when its broker no longer leads")
+COMMITTED_BY_FOLLOWER: Final = _client("commit-of-follower", "a group coordinator acknowledges by the HW of a follower")
 
 
 def _topic(name: str, meaning: str) -> int:

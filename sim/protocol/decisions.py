@@ -175,6 +175,11 @@ class Decisions:
         self.followers_serve_consumers = self._on(rules.read_replica != "leader")
         self.checks_enabled_unclean = self._on(rules.enabled_unclean_election == "checked")
         self.reads_in_sync_only = self._on(rules.read_replica == "in-sync")
+        self.replays_offsets = self._on(rules.group_coordinator == "replayed")
+        self.refuses_unstable = self._on(rules.group_coordinator != "cached")
+        self.stopped_load_fails = self._on(rules.stopped_load == "fails")
+        self.ignores_follower_hw = self._on(rules.coordinator_hw == "leader")
+        self.confirms_fetches = self._on(rules.offset_fetch == "confirmed")
         self.dedups = self._on(rules.producer_dedup == "yes")
         self.takes_unknown_producer = self._on(rules.unknown_producer != "refused")
         self.empty_log_takes_unknown = self._on(

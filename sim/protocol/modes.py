@@ -204,6 +204,10 @@ _HW: Final = Rules(
     isr_floor="none",
     new_partition_reset="policy",
     read_replica="leader",
+    group_coordinator="cached",
+    stopped_load="empty",
+    coordinator_hw="any-replica",
+    offset_fetch="unconfirmed",
     enabled_unclean_election="next-event",
     equal_partition_epoch="replaces-pending-isr",
     isr_response="without-min-isr",
@@ -261,6 +265,7 @@ _KIP320: Final = _KIP320_2_1.override(
         "stop_replica": "checked",
         "list_offsets_guard": "yes",
         "read_replica": "any",
+        "group_coordinator": "refuses-unstable",
         "list_offsets_fencing": "yes",
         "client_metadata": "newest-epoch",
         "consumer_validation": "yes",
@@ -271,6 +276,8 @@ _KIP320: Final = _KIP320_2_1.override(
 _FIRST_TRY: Final = _KIP320.override({"fetch_fencing": "last-epoch", "hw_needs_epoch": "no"})
 _REPAIRED: Final = _KIP320.override(
     {
+        "stopped_load": "fails",
+        "offset_fetch": "confirmed",
         "min_isr_cap": "replicas",
         "truncate_at_leo": "drops-epochs",
         "isr_eligibility": "registered",
@@ -323,6 +330,8 @@ _ELR: Final = _ELR_SNAPSHOT.override(
     {
         "late_reply": "leader-epoch",
         "last_known_leader": "unfenced",
+        "group_coordinator": "replayed",
+        "stopped_load": "fails",
         "clean_shutdown": "checked",
         "min_isr_change": "clears-elr",
         "fenced_session": "kept",
@@ -337,6 +346,7 @@ _ELR_4_3: Final = _ELR.override(
         "reassignment_completes": "targets-if-fewer",
         "directory_assignment": "keeps-elr",
         "last_known_elr": "lost-leader",
+        "coordinator_hw": "leader",
         "cordoned_directory": "avoided",
         "observer_fetch_timeout": "leader-too",
         "begin_quorum_epoch": "silent-voters",
@@ -344,6 +354,7 @@ _ELR_4_3: Final = _ELR.override(
 )
 _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
+        "offset_fetch": "confirmed",
         "reassignment_completes": "min-isr",
         "missing_topic_id": "kept",
         "reported_directory": "excluded",
@@ -502,6 +513,8 @@ MODES: Final[dict[str, Mode]] = {
             _KRAFT.override(
                 {
                     "equal_partition_epoch": "keeps-pending-isr",
+                    "stopped_load": "fails",
+                    "offset_fetch": "confirmed",
                     "recreated_reply": "dropped",
                     "reported_directory": "excluded",
                     "offline_replica": "refused",

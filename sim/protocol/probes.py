@@ -93,6 +93,7 @@ _CHECKED: Final[Mapping[str, str]] = {
     "epoch-cache-mismatch": "a log was truncated or loaded",
     "metadata-loss": "a second process knew a record of a replicated quorum to be committed",
     "quorum-leaders": "a second controller led a replicated quorum",
+    "committed-offset-back": "a new process of a consumer that had committed was answered what is committed",
 }
 """First kind of a checker's findings -> when it has decided."""
 

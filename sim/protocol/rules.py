@@ -41,6 +41,7 @@ TAKES_OVERLAPS: Final[Where] = (("append_check", ("last-offset",)),)
 KNOWS_DIRECTORIES: Final[Where] = (*KRAFT, ("directory_assignment", ("clears-elr", "keeps-elr")))
 CHECKS_BROKER_EPOCHS: Final[Where] = (*ZOOKEEPER, ("broker_epoch", ("checked",)))
 DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
+REPLAYS_OFFSETS: Final[Where] = (("group_coordinator", ("replayed",)),)
 MUTANT: Final = "mutant"
 ADDED: Final = "added"
 NO_RULES: Final = (MUTANT, ADDED)
@@ -915,6 +916,42 @@ class Rules:
             "followers serve consumers up to their own HW.",
             "Partition.readRecords to 2.3; KIP-392 (2.4), ReplicaManager.findPreferredReadReplica, "
             "RackAwareReplicaSelector; KAFKA-14372 (3.4)",
+        ),
+    ]
+    group_coordinator: Annotated[
+        Literal["cached", "refuses-unstable", "replayed"],
+        RuleSpec(
+            "How a group coordinator keeps committed offsets: in a cache that a commit changes when all ISR members "
+            "have it, and whose offset is answered at once; or not while a commit of the partition is being "
+            "replicated; or as soon as the leader has appended the commit (acks=1), with commits and fetches answered "
+            "when the HW has passed that.",
+            "GroupMetadataManager.storeOffsets, getOffsets; KIP-447 (2.5); CoordinatorRuntime, KIP-848 (4.0)",
+        ),
+    ]
+    stopped_load: Annotated[
+        Literal["empty", "fails"],
+        RuleSpec(
+            "What becomes of a group coordinator whose broker no longer leads __consumer_offsets when it begins to "
+            "load it: until it unloads it answers that nothing is committed; or that it is no coordinator.",
+            "GroupMetadataManager.doLoadGroupsAndOffsets to 3.9; CoordinatorLoaderImpl.doLoad, KAFKA-16030 (4.0)",
+        ),
+    ]
+    coordinator_hw: Annotated[
+        Literal["any-replica", "leader"],
+        RuleSpec(
+            "Whose HW acknowledges commits to a group coordinator: that of its replica, also when this follows another "
+            "leader, which may have truncated the commits; or that of the leader only.",
+            "CoordinatorPartitionWriter.ListenerAdapter to 4.3.0; KAFKA-20634 (4.3.1)",
+            REPLAYS_OFFSETS,
+        ),
+    ]
+    offset_fetch: Annotated[
+        Literal["unconfirmed", "confirmed"],
+        RuleSpec(
+            "Whether a group coordinator confirms that it still leads before it answers a committed offset: no, so "
+            "that a deposed one answers old offsets; or by a record that the HW has to pass first.",
+            "GroupCoordinator.handleFetchOffsets, GroupCoordinatorService.fetchOffsets to 4.4; confirmed: a proposal "
+            "(no release)",
         ),
     ]
     enabled_unclean_election: Annotated[

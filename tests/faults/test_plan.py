@@ -92,6 +92,7 @@ AIMED = {
     "reassignment-cancel": {0},
     "min-isr-change": {0},
     "next-batches": {0},
+    "consumer-restart": {0},
     **{kind: {0} for kind in ("topic-creation", "topic-deletion", "partition-creation")},
 }
 LINKS = ("cut", "slow", "lossy")

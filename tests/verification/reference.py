@@ -5,8 +5,9 @@ steps, with HWs, completed truncations, ISR and leadership; every claim is compa
 step that might matter. Where both checkers agree, a verdict does not hang on the bookkeeping of either.
 
 Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``consumer-skip``, ``reset-skip``,
-``deleted-records-back``, ``duplicate``, ``reordered``, ``duplicate-across-epochs``, ``reordered-across-epochs``,
-``sequence-gap``, ``ack-under-min-isr``, ``controller-crashes``, ``quorum-leaders``, ``stuck-replica``, ``no-progress``,
+``committed-offset-back``, ``deleted-records-back``, ``duplicate``, ``reordered``, ``duplicate-across-epochs``,
+``reordered-across-epochs``, ``sequence-gap``, ``ack-under-min-isr``, ``controller-crashes``, ``quorum-leaders``,
+``stuck-replica``, ``no-progress``,
 and that the trace itself is consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
 
 Does not verify: early warnings; ``stale-setting``, ``needless-wait`` and ``metadata-loss``, because a trace does not
@@ -162,6 +163,7 @@ class _Judge:
         self._exposed: list[tuple[int, int, int]] = []
         self._deleted: set[int] = set()
         self._sought: dict[int, set[int]] = {}
+        self._commits: dict[int, list[int]] = {}
         self._out: dict[int, int] = {}
         self._left: dict[tuple[int, str], set[int]] = {}
         self._failed: list[Shown] = []
@@ -187,6 +189,10 @@ class _Judge:
             "read": self._read,
             "rewind": self._went_back,
             "restart-consumer": self._went_back,
+            "next-process": self._replaced,
+            "committed-offset": self._began_at_committed,
+            "commit-ack": self._commit_acked,
+            "offsets-answer": self._answered,
             "out-of-range": self._out_of_range,
             "reset": self._reset,
             "discovery": self._discovered,
@@ -337,6 +343,27 @@ class _Judge:
         if step["consumer"] in self._out:
             self._told(step)
         self._reads_again(step)
+
+    def _replaced(self, step: Shown) -> None:
+        if step["consumer"] in self._out:
+            self._told(step)
+
+    def _began_at_committed(self, step: Shown) -> None:
+        if step["offset"] >= 0:
+            self._reads_again(step)
+
+    def _commit_acked(self, step: Shown) -> None:
+        """For __consumer_offsets, a commit that succeeded is an acknowledged record."""
+        self._ack(step)
+        self._commits.setdefault(step["consumer"], []).append(step["record"])
+
+    def _answered(self, step: Shown) -> None:
+        """A commit that was sent before one that had succeeded is too old; then it is the one that counts."""
+        known = self._commits.get(step["consumer"], [])
+        if known and step["record"] < known[-1]:
+            self._find("committed-offset-back", f"record {step['record']} was answered, not {known[-1]}")
+        if known:
+            known.append(step["record"])
 
     def _reads_again(self, step: Shown) -> None:
         """What a consumer has passed, or left behind, at or above its new position, it reads from now on."""

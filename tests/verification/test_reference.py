@@ -44,7 +44,8 @@ def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | 
     if result.stalled:  # A trace does not say what the rules would do next.
         found.pop("no-progress")
     warnings = {kind for kind, finding in FINDINGS.items() if finding.is_warning}
-    kinds = {violation["kind"] for violation in result.violations} - warnings - reference.UNTOLD
+    of_partition = [each for each in result.violations if each.get("partition", result.shown) == result.shown]
+    kinds = {violation["kind"] for violation in of_partition} - warnings - reference.UNTOLD
     if result.row["verdict"] == "exhausted":  # What is judged at the end was not.
         assert kinds <= set(found), (scenario, mode, seed, rules, found, result.violations)
         return kinds

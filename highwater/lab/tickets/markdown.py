@@ -39,6 +39,7 @@ _EXPECTED: Final = {
     "deleted-records-back": "Deleted records do not return.",
     "stale-setting": "Brokers and controllers use the value of a setting that was set last.",
     "hw-regression": "The high watermark does not go back.",
+    "committed-offset-back": "A group goes on from the last offset whose commit succeeded.",
     "consumer-skip": "A consumer reads each record, or its application hears that some were skipped.",
     "reset-skip": "A consumer reads each record, or its application hears that some were skipped.",
     "duplicate": "A record of an idempotent producer is in the log once.",

@@ -104,6 +104,36 @@ class Ack(Step):
         }
 
 
+COMMIT_ACK: Final[StepKind] = StepKind(
+    "commit-ack", 66, Lane.CONSUMER,
+    "in the history of __consumer_offsets: a consumer's commit succeeded: record, offset, acks and answered_at as of "
+    "ack, consumer, committed = the offset that it committed",
+    "The coordinator acknowledges that consumer {consumer} committed offset {committed} (record {record}).",
+    weight=TURN, method="ack",
+)  # fmt: skip
+
+
+class CommitAck(Ack):
+    """A consumer's commit succeeded: for the offsets partition, an acknowledgement with acks=all.
+
+    Attributes:
+        consumer: node id of the consumer.
+        committed: the offset that it committed.
+    """
+
+    __slots__ = ("committed", "consumer")
+
+    kind = COMMIT_ACK
+
+    def __init__(self, reply: ProduceResponse, consumer: int, committed: int) -> None:
+        super().__init__(reply)
+        self.consumer = consumer
+        self.offset = self.committed = committed
+
+    def fields(self) -> Shown:
+        return {**super().fields(), "consumer": self.consumer, "committed": self.committed}
+
+
 REFUSED: Final[StepKind] = StepKind(
     "refused", FACT, Lane.PRODUCER,
     "a producer received another error for a batch than before: record = first id, count, error",
@@ -399,6 +429,20 @@ PREFERRED_REPLICA: Final[StepKind] = _position(
     "The consumer fetches from broker {read_replica} from now on, which is in its rack.",
     weight=CHANGE,
 )  # fmt: skip
+NEXT_PROCESS: Final[StepKind] = _position(
+    "next-process", 64,
+    "a consumer's process was replaced by a new one, which asks the coordinator of its group where to begin: offset = "
+    "number of processes that were replaced",
+    "The consumer's process is replaced by a new one.",
+    weight=CHANGE,
+)  # fmt: skip
+COMMITTED_OFFSET: Final[StepKind] = _position(
+    "committed-offset", 65,
+    "the coordinator told a new process what its group has committed: offset (-1: nothing), commit = id of the record "
+    "in __consumer_offsets",
+    "The coordinator answers that offset {offset} is committed (-1: none).",
+    weight=CHANGE,
+)  # fmt: skip
 OFFSET_FOR_TIME: Final[StepKind] = _position(
     "offset-for-time", 36,
     "a consumer received the offset of the first record from one on: record, offset (-1: none)",
@@ -452,3 +496,40 @@ class Position(Step):
         if self.policy:
             shown["policy"] = self.policy
         return shown
+
+
+OFFSETS_ANSWER: Final[StepKind] = StepKind(
+    "offsets-answer", FACT, Lane.CONSUMER,
+    "in the history of __consumer_offsets: a new process was told what is committed: consumer, record, committed (-1: "
+    "nothing)",
+    "The coordinator answers the next process of consumer {consumer} that offset {committed} is committed (record "
+    "{record}).",
+    weight=CHANGE,
+)  # fmt: skip
+
+
+class OffsetsAnswer(Step):
+    """A coordinator told a consumer's new process what is committed, in the history of the offsets partition.
+
+    Attributes:
+        consumer: node id of the consumer.
+        record: id of the record that has the offset; 0: no offset is committed.
+        offset: the committed offset, -1 if there is none.
+    """
+
+    __slots__ = ("consumer", "record")
+
+    kind = OFFSETS_ANSWER
+
+    def __init__(self, consumer: int, record: int, offset: int) -> None:
+        self.broker = 0
+        self.consumer = consumer
+        self.record = record
+        self.offset = offset
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_offsets_answer(self)
+
+    def fields(self) -> Shown:
+        return {"consumer": self.consumer, "record": self.record, "committed": self.offset}

@@ -391,6 +391,50 @@ class Fact(Step):
             listener.on_fact(self)
 
 
+COORDINATOR_LOADED: Final[StepKind] = StepKind(
+    "coordinator-loaded", FACT, Lane.BROKER,
+    "in the history of __consumer_offsets: a broker has loaded it, and is the group coordinator",
+    "Broker {broker} has loaded the committed offsets, and is the group coordinator.",
+    weight=CHANGE, method="coordinator",
+)  # fmt: skip
+COORDINATOR_EMPTY: Final[StepKind] = StepKind(
+    "coordinator-empty", FACT, Lane.BROKER,
+    "in the history of __consumer_offsets: a broker that no longer leads it begins to load it, loads nothing, and "
+    "answers as the group coordinator",
+    "Broker {broker} no longer leads, loads no committed offsets, and answers as the group coordinator.",
+    weight=CHANGE, method="coordinator",
+)  # fmt: skip
+COORDINATOR_FAILED: Final[StepKind] = StepKind(
+    "coordinator-failed", FACT, Lane.BROKER,
+    "in the history of __consumer_offsets: a broker that no longer leads it begins to load it, and gives that up",
+    "Broker {broker} no longer leads, and loads no committed offsets.",
+    weight=CHANGE, method="coordinator",
+)  # fmt: skip
+COORDINATOR_UNLOADED: Final[StepKind] = StepKind(
+    "coordinator-unloaded", FACT, Lane.BROKER,
+    "in the history of __consumer_offsets: a broker has unloaded it, and is not the group coordinator any more",
+    "Broker {broker} has unloaded the committed offsets.",
+    weight=CHANGE, method="coordinator",
+)  # fmt: skip
+
+
+class CoordinatorStep(Step):
+    """A broker loaded or unloaded the committed offsets, or did not load them."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: StepKind, broker: int) -> None:
+        self.kind = kind
+        self.broker = broker
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_coordinator(self)
+
+    def fields(self) -> Shown:
+        return {"broker": self.broker}
+
+
 TOPIC_CREATED: Final[StepKind] = StepKind(
     "topic-created", FACT, Lane.CONTROL_PLANE,
     "partitions were created: partitions",

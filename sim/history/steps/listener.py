@@ -9,11 +9,22 @@ from sim.history.steps.base import METHODS, Step
 from sim.native import mypyc_attr
 
 if TYPE_CHECKING:
-    from sim.history.steps.clients import Ack, Acknowledges, BatchFailed, EndOffset, Position, ProducerId, Read, Refused
+    from sim.history.steps.clients import (
+        Ack,
+        Acknowledges,
+        BatchFailed,
+        EndOffset,
+        OffsetsAnswer,
+        Position,
+        ProducerId,
+        Read,
+        Refused,
+    )
     from sim.history.steps.control_plane import (
         Assigned,
         Controller,
         ControllerCrashed,
+        CoordinatorStep,
         Decided,
         DirectoryAssigned,
         Elected,
@@ -169,6 +180,12 @@ class Listener:
         self.on_step(step)
 
     def on_position(self, step: Position) -> None:
+        self.on_step(step)
+
+    def on_offsets_answer(self, step: OffsetsAnswer) -> None:
+        self.on_step(step)
+
+    def on_coordinator(self, step: CoordinatorStep) -> None:
         self.on_step(step)
 
     def on_start(self, step: Start) -> None:

@@ -98,6 +98,10 @@ RULES_DECIDE: Final = _REPAIRS | {
     "isr_floor": ("hw-under-min-isr", "hw", 0, "min-isr"),
     "new_partition_reset": ("kafka-20539", "hw", 0, "earliest"),
     "read_replica": ("follower-reads", "kip320", 0, "leader"),
+    "group_coordinator": ("kafka-20634", "kraft", 0, "replayed"),
+    "stopped_load": ("empty-coordinator", "kraft", 0, "fails"),
+    "coordinator_hw": ("kafka-20634", "elr", 0, "leader"),
+    "offset_fetch": ("empty-coordinator", "kraft", 0, "confirmed"),
 }
 """Rule -> a run that another value of it changes: a scenario or a recorded run, mode, seed, and that value."""
 KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {

@@ -11,8 +11,8 @@ from sim.checkers.registry import CHECKERS
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.probes import CHECKS
 
-REPLICATED_ONLY = {"metadata-loss", "quorum-leaders"}
-"""They need controllers that are processes."""
+REPLICATED_ONLY = {"metadata-loss", "quorum-leaders", "committed-offset-back"}
+"""They need controllers that are processes, or committed offsets that are records."""
 KRAFT_ONLY = {"metadata-mismatch", "recovery-quorum", "controller-crashes"}
 NOT_IN_CHAOS = {"duplicate", "sequence-gap", "deleted-records-back", "stale-setting"}
 

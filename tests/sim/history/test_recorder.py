@@ -22,11 +22,13 @@ CODES = {
     "controller-start": 55, "controller-end": 56, "controller-pause": 57, "controller-resume": 58, "raft-leader": 59,
     "metadata-lost": 60, "file-damaged": 61, "discovery": 62,
     "preferred-replica": 63,
+    "next-process": 64, "committed-offset": 65, "commit-ack": 66,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = [
-    "assigned", "batch-failed", "controller-crashed", "directory-assigned", "message-late",
-    "metadata-slowed", "metadata-sped-up", "refused", "retention",
+    "assigned", "batch-failed", "controller-crashed", "coordinator-empty", "coordinator-failed", "coordinator-loaded",
+    "coordinator-unloaded", "directory-assigned", "message-late",
+    "metadata-slowed", "metadata-sped-up", "offsets-answer", "refused", "retention",
     "topic-created", "topic-deleted",
 ]  # fmt: skip
 """In traces, though in no digest."""

@@ -1,0 +1,1 @@
+"""Decisions of the group coordinator: committed offsets as records of a replicated partition."""
