@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scenarios.format.grid import Grid
     from scenarios.format.scenario import Scenario
     from scenarios.properties.cluster import ClusterSettings
+    from scenarios.properties.releases import Release
     from scenarios.sweep.stop_rules import StopRules
     from scenarios.sweep.store import Store
     from scenarios.sweep.units import Sweep
@@ -318,13 +319,26 @@ class ClusterRequest:
         """
         from scenarios.properties.cluster import ClusterSettings
 
+        return ClusterSettings.of(self._files(), self.release)
+
+    def _files(self) -> Sequence[str | Path]:
         files = self.server_properties
-        return ClusterSettings.of([files] if isinstance(files, str | Path) else files, self.release)
+        return [files] if isinstance(files, str | Path) else files
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeedsRequest(ClusterRequest):
-    """A request for a range of seeds of some scenarios in some modes."""
+    """A request for a range of seeds of some scenarios in some modes, or in those of some releases."""
+
+    release: Annotated[
+        str | None,
+        Option(
+            metavar="R[,R...]",
+            completes="releases",
+            before="strict",
+            help="Kafka's release, such as 3.9: picks the mode, and its own defaults. Several: the mode of each.",
+        ),
+    ] = None
 
     blows: Annotated[
         int, Option(metavar="N", type=int, help="Continue a run N times after its early warnings, with drawn faults.")
@@ -385,8 +399,8 @@ class SeedsRequest(ClusterRequest):
         fixed = {key: found[0] for key, found in settings.items() if key not in grid}
         chosen = self._chosen([scenarios] if isinstance(scenarios, str) else scenarios, fixed, grid)
         named = tuple(modes.split(",") if isinstance(modes, str) and modes else modes)
-        if not named and not every_mode and self.cluster.release is not None:
-            named = (self.cluster.release.mode.name,)
+        if not named and not every_mode:
+            named = tuple(dict.fromkeys(one.release.mode.name for one in self.clusters if one.release is not None))
         by_scenario = {
             scenario.name: _varied(selection.modes(scenario, named, everyone=every_mode), varied) for scenario in chosen
         }
@@ -400,27 +414,65 @@ class SeedsRequest(ClusterRequest):
         reuses = self.reuse is not False
         return Sweep(chosen, by_scenario, numbers.start, numbers.stop, rules, grid, self.blows, reuses, tuple(varied))
 
-    def _chosen(self, words: Sequence[str], settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
-        from scenarios.format import selection
+    @cached_property
+    def clusters(self) -> tuple[ClusterSettings, ...]:
+        """`cluster` for each release that is named; one if none is."""
+        from scenarios.properties.cluster import ClusterSettings
 
+        names = [None] if self.release is None else self.release.split(",")
+        return tuple(ClusterSettings.of(self._files(), name) for name in names)
+
+    @cached_property
+    def cluster(self) -> ClusterSettings:
+        """That of the first release."""
+        return self.clusters[0]
+
+    def _chosen(self, words: Sequence[str], settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
         if not words:
             raise InputError("a scenario is missing")
-        chosen = tuple(
-            selection.scenario(
-                word,
-                settings,
-                strict=self.strict,
-                later=grid,
-                release=self.cluster.release,
-                without=self.without_faults,
-            )
-            for word in dict.fromkeys(words)
-        )
+        chosen, *others = (self._with_defaults(words, settings, grid, cluster.release) for cluster in self.clusters)
+        for other, cluster in zip(others, self.clusters[1:], strict=True):
+            _check_defaults(chosen, other, self.clusters[0].release, cluster.release)
         found = [scenario.name for scenario in chosen]
         twice = sorted({name for name in found if found.count(name) > 1})
         if twice:
             raise InputError(f"two scenarios are called {twice[0]!r}; rows could not distinguish them")
         return chosen
+
+    def _with_defaults(
+        self, words: Sequence[str], settings: Mapping[str, Value], grid: Grid, release: Release | None
+    ) -> tuple[Scenario, ...]:
+        from scenarios.format import selection
+
+        return tuple(
+            selection.scenario(
+                word, settings, strict=self.strict, later=grid, release=release, without=self.without_faults
+            )
+            for word in dict.fromkeys(words)
+        )
+
+
+def _check_defaults(
+    first: Iterable[Scenario], other: Iterable[Scenario], release: Release | None, later: Release | None
+) -> None:
+    """Raise InputError if a scenario has other settings with the defaults of another release: a sweep has one value."""
+    assert release is not None
+    assert later is not None
+    for one, changed in zip(first, other, strict=True):
+        keys = [key for key in {**one.config, **changed.config} if one.config.get(key) != changed.config.get(key)]
+        if keys:
+            told = ", ".join(f"{key} ({_default(one, key)}, {_default(changed, key)})" for key in keys)
+            chosen = " ".join(f"--set {key}={_default(one, key)}" for key in keys)
+            raise InputError(
+                f"--release {release.name},{later.name}: their defaults of {told} differ, and a sweep has one value "
+                f"for all its modes: choose, as by {chosen}"
+            )
+
+
+def _default(scenario: Scenario, key: str) -> str:
+    from sim.config import KEYS, shown
+
+    return shown(scenario.config.get(key, KEYS[key].default))
 
 
 def _varied(modes: Sequence[ModeOfKafka], varied: Mapping[str, Sequence[str]]) -> tuple[ModeOfKafka, ...]:

@@ -91,6 +91,14 @@ class Swept:
     folder: str
     summary: dict[str, Any]
 
+    def __repr__(self) -> str:
+        """One line: the summary has thousands of characters."""
+        count = self.summary["runs"]
+        runs = f"{count:,} {'run' if count == 1 else 'runs'}"
+        modes = dict.fromkeys(one["mode"] for one in self.summary["results"])
+        violations = sum(one["verdicts"]["violation"] for one in self.summary["results"])
+        return f"Swept({self.folder!r}: {runs} in {', '.join(modes)}; {violations:,} violate)"
+
     def _repr_html_(self) -> str:
         rows = [
             (one["scenario"], one["mode"], one["runs"], one["verdicts"]["violation"], percent(one["inside_share"]))

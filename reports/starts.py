@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from pathlib import Path
 from typing import Final
 
 from scenarios.own_files import check_own
-from sim.errors import InputError
+from sim.errors import InputError, StorageError
 
 REPORT: Final = re.compile(rb"<title>Highwater: ")
 PICTURE: Final = re.compile(rb'<title>[^<]+, mode [^<]+, seed \d+: |\A<svg role="img" aria-label="[^"]*" xmlns=')
@@ -40,8 +42,11 @@ def check_file(option: str, file: Path, start: re.Pattern[bytes]) -> None:
 
     Raises:
         InputError: its folder does not exist, or another kind of file is there.
-        StorageError: the existing file cannot be read.
+        StorageError: the existing file cannot be read, or nothing may be written there.
     """
-    if file.is_dir() or not file.absolute().parent.is_dir():
+    folder = file.absolute().parent
+    if file.is_dir() or not folder.is_dir():
         raise InputError(f"{option} {str(file)!r} cannot be written: it is no file in a folder that exists")
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise StorageError(f"{option} {str(file)!r} cannot be written: {os.strerror(errno.EACCES)}")
     check_own(file, start)

@@ -37,12 +37,12 @@ REMOVAL: Final = "import shutil\nshutil.rmtree(folder, ignore_errors=True)\n"
 
 
 @contextmanager
-def os_errors(path: Path) -> Iterator[None]:
-    """Turn the system's errors of a change into those of `of_os`."""
+def os_errors(path: Path, *, creates_folders: bool = False) -> Iterator[None]:
+    """Turn the system's errors of a change into those of `of_os`; `creates_folders`: also those above the path."""
     try:
         yield
     except OSError as error:
-        raise of_os(error, f"{path} cannot be written") from None
+        raise of_os(error, f"{path} cannot be written", has_folder=creates_folders or path.parent.is_dir()) from None
 
 
 # Recognising.
@@ -105,7 +105,7 @@ def below(root: Path, *parts: str, create: bool = False) -> Path:
         path /= component(part)
         if path.is_symlink():
             raise InputError(f"{path} is a link, which is not followed below the folder of the results")
-    with os_errors(path):
+    with os_errors(path, creates_folders=create):
         if create:
             make_folder(path)
         elif not path.is_dir():
@@ -145,7 +145,7 @@ def create(path: Path, text: str, mode: int = 0o666) -> None:
     except FileExistsError:
         raise InputError(f"{path} exists, and is never overwritten; name another file") from None
     except OSError as error:
-        raise of_os(error, f"{path} cannot be written") from None
+        raise of_os(error, f"{path} cannot be written", has_folder=path.parent.is_dir()) from None
     with os_errors(path), file:
         file.write(text)
 

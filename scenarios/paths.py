@@ -46,11 +46,18 @@ _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """Otherwise, opening a FIFO would wait for a writer that may never come."""
 
 
-def of_os(error: OSError, problem: str) -> UserError:
-    """The error to raise where a file or folder cannot be used: `InputError` if there is none, `StorageError` if it
-    exists. `problem` is the failed operation, as in "cannot read run.json".
+def of_os(error: OSError, problem: str, *, has_folder: bool = False) -> UserError:
+    """The error to raise where a file or folder cannot be used: `InputError` if its path is wrong, `StorageError` if it
+    is right.
+
+    Args:
+        error: of the system.
+        problem: the failed operation, as in "cannot read run.json".
+        has_folder: whether it was to be created in a folder that exists; then "no such file" is the refusal of a file
+            system that takes none, as /proc.
     """
-    kind = InputError if error.errno in _NAMED_WRONGLY else StorageError
+    is_refused = has_folder and error.errno == errno.ENOENT
+    kind = InputError if error.errno in _NAMED_WRONGLY and not is_refused else StorageError
     return kind(f"{problem}: {error.strerror or error}")
 
 

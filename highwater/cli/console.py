@@ -162,6 +162,11 @@ class Ui:
         text = json.dumps(_masked(data), indent=2, default=str)
         self._console(sys.stdout).out(text, highlight=False)
 
+    def written(self, text: str) -> None:
+        """Print on stdout where a file was written, unless ``-q``."""
+        if not self.quiet:
+            self.line(text)
+
     def note(self, text: str) -> None:
         """Print a note on stderr, unless ``-q``."""
         if not self.quiet:

@@ -78,7 +78,11 @@ _UI_OPTIONS: Final = (
         help="Load a plug-in: rules, modes, faults, checkers, scenarios.",
     ),
     click.Option(
-        ["-q", "--quiet"], is_flag=True, callback=_remember, expose_value=False, help="No progress and no notes."
+        ["-q", "--quiet"],
+        is_flag=True,
+        callback=_remember,
+        expose_value=False,
+        help="No progress, no notes, no names of written files.",
     ),
     click.Option(
         ["-v", "--verbose"],

@@ -76,9 +76,20 @@ def _bar(ui: Ui) -> Progress:
     return Progress(BarColumn(bar_width=24), MofNCompleteColumn(), text, console=ui.stderr(), transient=True)
 
 
-def noted(ui: Ui, note: str = NOTE, seconds: float = NOTE_SECONDS) -> Callable[[int, int], None]:
-    """Note progress every so many seconds, with the time left at the rate since the first report."""
+def noted(
+    ui: Ui, note: str = NOTE, seconds: float = NOTE_SECONDS, limit: float | None = None, *, is_timed: bool = True
+) -> Callable[[int, int], None]:
+    """Note progress every so many seconds, with the time left at the rate since the first report.
+
+    Args:
+        ui: prints it.
+        note: takes the numbers of what is done and of all.
+        seconds: between two notes.
+        limit: seconds from now after which the work ends, whatever is done by then.
+        is_timed: whether all of it will be done, so that a rate tells the time left.
+    """
     first: tuple[float, int] | None = None
+    end = None if limit is None else time.monotonic() + limit
     last = 0.0
 
     def tell(done: int, there: int) -> None:
@@ -89,6 +100,8 @@ def noted(ui: Ui, note: str = NOTE, seconds: float = NOTE_SECONDS) -> Callable[[
         elif now - last >= seconds and done < there:
             last = now
             left = (now - first[0]) / (done - first[1]) * (there - done)
-            ui.note(f"{note.format(done, there)}, {duration(left)} left")
+            if end is not None:
+                left = max(0.0, min(left, end - now))
+            ui.note(note.format(done, there) + (f", {duration(left)} left" if is_timed else ""))
 
     return tell

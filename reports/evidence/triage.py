@@ -37,6 +37,7 @@ from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.sweep.error_groups import of_store
 from sim.errors import InputError, did_you_mean
+from sim.plurals import counted
 from sim.protocol.rules import RULES, unmet
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ _SIDES: Final = (True, False)
 MOST: Final = 200
 """Failures to examine by default."""
 LIMIT_S: Final = 120
-"""Seconds that triage for a report takes by default, half of them to examine failures and the rest to shrink."""
+"""Seconds that triage for a report takes by default."""
+LOOKING: Final = 0.5
+"""The part of them in which failures are examined; in the rest, the smallest seeds are shrunk."""
 SHRUNK: Final = 40
 """Buckets whose smallest seed is shrunk, inside the promise first, then by size; in most sweeps all."""
 DOCUMENTED: Final = "documented in FINDINGS.md"
@@ -179,7 +182,8 @@ class Triage:
         parts = [f"{looked:,} of {there:,} {side} the promise" for looked, there, side in sides if there]
         small = sum(bucket.small is not None for bucket in self.buckets)
         which = "each" if small == len(self.buckets) else f"{small} of them"
-        said = f"{len(self.buckets)} buckets; looked at {' and '.join(parts)}; the smallest seed of {which} was shrunk"
+        buckets = counted(len(self.buckets), "bucket")
+        said = f"{buckets}; looked at {' and '.join(parts)}; the smallest seed of {which} was shrunk"
         return f"{said}; skipped {self.documented:,} that FINDINGS.md documents" if self.documented else said
 
 
@@ -330,7 +334,7 @@ def triage(
     def is_enough(done: Iterable[ExaminedFailure]) -> bool:
         return most is not None and sum(not failure.documented for failure in done) >= most
 
-    looked = _each(_look, tasks, processes, tell, lambda: is_late(0.5), is_enough)
+    looked = _each(_look, tasks, processes, tell, lambda: is_late(LOOKING), is_enough)
     known_to = {side: [one for one in looked if one.failure.inside == side and not one.problem] for side in _SIDES}
     sides = {side: sum(not one.documented for one in known_to[side]) for side in _SIDES}
     buckets = [

@@ -176,6 +176,12 @@ def causes(found: triage.Triage, store: Store) -> Iterator[Block]:
         "same plan of faults, prevents it. Under each cause one run, shrunk to what the failure needs, is told in "
         "sentences."
     )
+    if found.inside_looked + found.outside_looked < found.inside + found.outside:
+        yield Text(
+            'Kinds of violation and sides of the promise take turns in this sample: "3 of 5" counts what was looked '
+            'at, and a share "of all there" weights it by how often each kind occurs.',
+            "note",
+        )
     kinds = [*sentences.LOSSES, *sorted(bucket.kind for bucket in found.buckets)]
     buckets = sorted(found.buckets, key=lambda one: (not one.inside, kinds.index(one.kind), release_order(one.mode)))
     several = len(store.sweep.scenarios) > 1

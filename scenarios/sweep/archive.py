@@ -63,7 +63,7 @@ def write_archive(path: Path) -> None:
             for name, source in sorted(files.items()):
                 archive.add(source, f"packages/{name}", recursive=False, filter=_without_owner)
     except OSError as error:
-        raise of_os(error, f"cannot write {path}") from None
+        raise of_os(error, f"cannot write {path}", has_folder=True) from None
 
 
 def _is_archive(path: Path) -> bool:

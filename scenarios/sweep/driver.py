@@ -533,7 +533,7 @@ def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
         if not there_is and not ownership.is_fresh(folder):
             raise InputError(f"{folder.shown} is not empty and contains no sweep; name another folder")
     except OSError as error:
-        raise of_os(error, f"cannot write to {folder.shown}") from None
+        raise of_os(error, f"cannot write to {folder.shown}", has_folder=True) from None
     if there_is:
         there = check_run(f"{folder.shown}/{ownership.RUN}", read_json(folder, ownership.RUN))
         if problems := list(differences(there, run)):
@@ -548,7 +548,7 @@ def _claim(folder: Folder) -> FolderClaim:
         return FolderClaim(folder)
     except OSError as error:
         folder.vanish()
-        raise of_os(error, f"cannot write to {folder.shown}") from None
+        raise of_os(error, f"cannot write to {folder.shown}", has_folder=True) from None
 
 
 def _clear_up(folder: Folder, mine: str) -> None:

@@ -82,6 +82,14 @@ def test_a_failure_is_shrunk_explained_and_drawn(tmp_path: Path) -> None:
     assert Page(drawn.svg).fetched == []
 
 
+def test_a_sweep_is_one_line_of_text(swept: hw.Swept) -> None:
+    assert repr(swept) == f"Swept({swept.folder!r}: 40 runs in hw, kip101; {_violating(swept)} violate)"
+
+
+def _violating(swept: hw.Swept) -> int:
+    return sum(verdict == "violation" for verdict in hw.rows(swept.folder)["verdict"].to_pylist())
+
+
 def test_names_are_escaped(swept: hw.Swept) -> None:
     summary = {"results": [{**swept.summary["results"][0], "scenario": "<script>x</script>\x1b[2J"}]}
     page = Page(hw.Swept("out", summary)._repr_html_())

@@ -59,4 +59,4 @@ def command(ui: Ui, asked: DrawOptions) -> None:
     shown = picture(observed, list(heading(observed.result)), everything=asked.everything)
     own_files.write(file, to_svg(shown) if asked.form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
-    ui.line(f"{counted(len(shown.rows), 'step')} and {counted(len(shown.arrows), 'message')}: {file}")
+    ui.written(f"{counted(len(shown.rows), 'step')} and {counted(len(shown.arrows), 'message')}: {file}")

@@ -119,6 +119,7 @@ def command(ui: Ui, asked: ExplainOptions) -> None:
         ui.show([Heading(head), *(_brief(explained.story) if asked.brief else blocks(found, took, explained))])
         if not asked.brief:
             ui.show(_written(result, place.path))
+            ui.written(f"written to {place.path}")
 
 
 def blocks(found: ShrunkCase, took: float, explained: RunExplanation) -> Iterator[Block]:
@@ -141,7 +142,6 @@ def _written(result: RunResult, place: Path) -> Iterator[Block]:
     yield Line("")
     yield Line(f"Replay: {result.row['replay']}")
     yield Line(f"Picture: {plugged.command(['draw', str(place / evidence.PLAN), '--output', 'run.svg'])}")
-    yield Line(f"written to {place}")
 
 
 def _tell_script(ui: Ui, asked: ExplainOptions, origin: Origin, mode: Mode, most: int | None) -> None:

@@ -89,6 +89,5 @@ def command(ui: Ui, asked: ReplayOptions) -> int:
 
 def _show(ui: Ui, origin: Origin, replayed: Replayed) -> None:
     outcome.show(ui, origin.scenario, replayed.result)
-    ui.line()
-    ui.line(f"written to {replayed.folder}")
+    ui.written(f"\nwritten to {replayed.folder}")
     ui.verdict(replayed.said, replayed.exit_code)

@@ -32,7 +32,7 @@ def command(ui: Ui, asked: ReportRequest) -> int:
     """
     from reports.analysis import coverage_table
     from reports.analysis.sentences import check_kind
-    from reports.evidence.triage import for_report
+    from reports.evidence.triage import LIMIT_S, LOOKING, for_report
     from reports.page.build import page
 
     if asked.processes is not None and asked.most == 0:
@@ -45,14 +45,16 @@ def command(ui: Ui, asked: ReportRequest) -> int:
     store = asked.store()
     store.tell = noted(ui, READS, 1)
     coverage_table.check(store)  # Before minutes are spent on causes.
-    found = for_report(store, asked.most, asked.processes or 1, noted(ui), noted(ui, SHRINKS), asked.kind)
+    limit = LIMIT_S if asked.most is None else None
+    tell = noted(ui, limit=None if limit is None else LOOKING * limit)
+    found = for_report(store, asked.most, asked.processes or 1, tell, noted(ui, SHRINKS, limit=limit), asked.kind)
     films = write_films(store, output, asked.films, asked.kind)
     text = page(store, found, asked.kind, films)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
     own_files.write(output, text, starts.REPORT)
     if found is not None:
-        ui.line(found.looked)
+        ui.written(found.looked)
     beside = f", with {counted(len(films), 'film')} beside it" if films else ""
-    ui.line(f"written to {output}{beside}")
+    ui.written(f"written to {output}{beside}")
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED

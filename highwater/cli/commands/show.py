@@ -64,4 +64,4 @@ def command(ui: Ui, asked: ShowOptions) -> None:
     own_files.write(file, page(films), starts.FILM)
     for film in films:
         ui.line(next(film.heads))
-    ui.line(f"Open {file} in a browser")
+    ui.written(f"Open {file} in a browser")

@@ -73,7 +73,7 @@ def command(ui: Ui, asked: ShrinkOptions) -> None:
     if not found.whole:
         ui.line(shrunk_run.unfinished(found))
     ui.line(f"No script: {unscripted}" if unscripted else f"As a script: {place.path / evidence.SCENARIO}")
-    ui.line(f"written to {place.path}")
+    ui.written(f"written to {place.path}")
 
 
 def progress(ui: Ui) -> Callable[[Case, int], None]:

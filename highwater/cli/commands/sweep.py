@@ -36,6 +36,8 @@ TASK_SECONDS_MAX: Final = 86_400
 CHUNKS_MAX: Final = 1_000_000
 ANSWERED_MOST: Final = 200_000
 """Largest number of runs to compare at the end of a sweep; reading more rows takes seconds."""
+MAY_VIOLATE: Final = "may-violate"
+"""The expectation that any verdict meets."""
 CHANGED: Final = "runs that it changes"
 SHOWN_FAILURES: Final = 10
 UNMET_MOST: Final = 5
@@ -127,9 +129,10 @@ def command(ui: Ui, asked: SweepOptions) -> int:
             raise InputError("--reuse and --no-reuse exclude each other")
         asked = replace(asked, reuse=False)
     sweep = asked.sweep()
-    modes = (mode for modes_of in sweep.modes.values() for mode in modes_of)
+    modes = [mode for modes_of in sweep.modes.values() for mode in modes_of]
     given = {key: found[0] for key, found in values.setting_lists(asked.settings).items()}
-    tell(ui, asked.cluster, given, sweep.scenarios, modes)
+    for place, cluster in enumerate(asked.clusters):
+        tell(ui, replace(cluster, files=()) if place else cluster, given, sweep.scenarios, modes)
     conf = read_conf(asked.conf)
     backend = _backend(asked, conf, sweep.title)
     cores = os.cpu_count()
@@ -172,16 +175,41 @@ def command(ui: Ui, asked: SweepOptions) -> int:
 
 
 def _verdict(summary: dict[str, Any], code: int) -> str:
-    """Whether the runs are as the scenarios expect."""
-    runs = f"{summary['runs']:,} {'run' if summary['runs'] == 1 else 'runs'}"
+    """Whether the runs are as the scenarios expect, as far as they expect anything."""
+    runs = _runs(summary["runs"])
     if code == exit_codes.EXPECTED:
-        return f"{runs}, as expected"
+        return f"{runs}, {_checked(summary['results'])}"
     if code == exit_codes.INCONCLUSIVE:
         return f"{runs}, inconclusive"
     if code == exit_codes.INTERNAL:
         return f"{runs}, some with an internal error"
     unmet = [f"{result['scenario']} in {result['mode']}" for result in summary["results"] if result["met"] is False]
     return f"{runs}, NOT as expected: {', '.join(unmet[:UNMET_MOST])}{', ...' if len(unmet) > UNMET_MOST else ''}"
+
+
+def _checked(results: Sequence[dict[str, Any]]) -> str:
+    """What a sweep without surprises has shown, and what its scenarios would not call a surprise."""
+    unchecked = [result for result in results if result["expectation"] == MAY_VIOLATE]
+    said = "as expected"
+    if len(unchecked) == len(results):
+        said = "none with an error; the scenario does not say which verdict it expects"
+    elif unchecked:
+        said += f"; no verdict is expected of {', '.join(dict.fromkeys(result['mode'] for result in unchecked))}"
+    inside = [
+        f"{kind} in {_runs(counts['inside'])} of {result['mode']}"
+        for result in results
+        if not result["expectation"].startswith("violates")
+        for kind, counts in result["kinds"].items()
+        if counts["inside"]
+    ]
+    if inside:
+        more = f" and {len(inside) - UNMET_MOST} more" if len(inside) > UNMET_MOST else ""
+        said += f"; inside the promise: {', '.join(inside[:UNMET_MOST])}{more}"
+    return said
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} {'run' if count == 1 else 'runs'}"
 
 
 def _task_seconds(given: float | None, master: str | None) -> float:

@@ -55,7 +55,8 @@ def command(ui: Ui, asked: TriageOptions) -> int:
     store = asked.store()
     store.tell = noted(ui, READS, 1)
     store.runs = StoredRuns.BLOWS if asked.blows else StoredRuns.SEEDS
-    tell, tell_shrunk = noted(ui), noted(ui, SHRINKS)
+    # So many failures are looked at that N of them are not known.
+    tell, tell_shrunk = noted(ui, is_timed=not asked.all_but_known), noted(ui, SHRINKS)
     try:
         found = triage.triage(
             store,

@@ -62,7 +62,7 @@ def command(ui: Ui, asked: HuntOptions) -> int:
         ui.json({**hunt_as_json(hunt), "answer": told})
     else:
         ui.lines(told)
-        ui.line(f"written to {asked.output}")
+        ui.written(f"written to {asked.output}")
     if not whole:
         ui.warn("interrupted; the same command goes on")
         return exit_codes.INTERRUPTED

@@ -32,7 +32,7 @@ def command(ui: Ui, asked: ReviewRequest) -> int:
     for line in more:
         ui.line(line)
     folder = Path(asked.output)
-    ui.line(f"written to {folder / page.MARKDOWN} and {folder / page.HTML}")
+    ui.written(f"written to {folder / page.MARKDOWN} and {folder / page.HTML}")
     code = exit_codes.INCONCLUSIVE if found.verdict in (UNPROVEN, UNTESTED) else exit_codes.EXPECTED
     code = exit_codes.UNEXPECTED if found.is_worse else code
     ui.verdict(verdict, code)

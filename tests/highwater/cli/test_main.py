@@ -183,6 +183,27 @@ def test_quiet_is_taken_before_and_after_the_command(highwater: Callable[..., Ca
     assert highwater("-q", "modes", "list").out == highwater("modes", "list", "-q").out != ""
 
 
+def test_quiet_names_no_files(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    words = ["draw", "kip101-scenario-1", "--mode", "hw", "--output", tmp_path / "run.svg"]
+    assert (str(tmp_path) in highwater(*words).out, str(tmp_path) in highwater(*words, "-q").out) == (True, False)
+
+
+def test_an_output_that_cannot_be_created_is_74_and_one_in_no_folder_2(highwater: Callable[..., Call]) -> None:
+    """/proc takes no files: its folder exists, and the system says that there is no such file."""
+    run = ["kip101-scenario-1", "--mode", "hw"]
+    commands = [
+        ["draw", *run],
+        ["show", *run],
+        ["replay", *run],
+        ["ticket", "kip101-scenario-1"],
+        ["spark-package"],
+        ["sweep", "power", "--modes", "hw", "--seeds", "0..1", "--local", "1"],
+    ]
+    assert [highwater(*words, "--output", "/proc/new").code for words in commands] == [74] * len(commands)
+    files = commands[:2]
+    assert [highwater(*words, "--output", "/proc/new/file").code for words in files] == [2, 2]
+
+
 def test_no_ansi_off_a_terminal(highwater: Callable[..., Call]) -> None:
     assert "\x1b" not in highwater("modes", "show", "hw").out
     assert "\x1b" in highwater("modes", "show", "hw", "--color", "always").out

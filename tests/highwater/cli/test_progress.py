@@ -72,6 +72,23 @@ def test_progress_names_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert capsys.readouterr().err == "looked at 11 of 101 failures, 0:01:30 left\n"
 
 
+def test_the_time_left_ends_with_a_limit_and_is_not_guessed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = iter([100.0, 100.0, 110.0, 0.0, 10.0])
+    monkeypatch.setattr("highwater.cli.progress.time.monotonic", lambda: next(now))
+    limited = noted(Ui(), limit=60)
+    limited(1, 5_001)
+    limited(11, 5_001)
+    untimed = noted(Ui(), is_timed=False)
+    untimed(1, 101)
+    untimed(11, 101)
+    assert capsys.readouterr().err.splitlines() == [
+        "looked at 11 of 5001 failures, 0:00:50 left",
+        "looked at 11 of 101 failures",
+    ]
+
+
 def test_a_second_round_begins_with_its_own_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

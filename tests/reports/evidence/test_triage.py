@@ -184,7 +184,7 @@ def test_failures_come_in_an_order_of_their_own(swept: Path) -> None:
 def test_triage_is_shown_and_told_as_json(highwater: Callable[..., Call], swept: Path) -> None:
     call = highwater("triage", swept, "--most", 2)
     assert call.code == 0
-    assert " buckets; looked at " in call.out
+    assert "1 bucket; looked at " in call.out
     told = [line for line in call.out.splitlines() if line.startswith("highwater explain ")]
     assert told
     assert all(" --scenario power --mode " in line for line in told)  # Buckets are of power alone, the sweep is not.

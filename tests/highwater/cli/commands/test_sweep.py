@@ -71,6 +71,57 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return seen
 
 
+@pytest.mark.parametrize(
+    ("expectations", "inside", "said"),
+    [
+        (["clean", "violates:committed-loss"], 3, "20 runs, as expected"),
+        (["clean", "may-violate"], 0, "20 runs, as expected; no verdict is expected of b"),
+        (["may-violate"], 0, "10 runs, none with an error; the scenario does not say which verdict it expects"),
+        (
+            ["may-violate", "may-violate"],
+            3,
+            (
+                "20 runs, none with an error; the scenario does not say which verdict it expects; inside the promise: "
+                "committed-loss in 3 runs of b"
+            ),
+        ),
+    ],
+)
+def test_a_sweep_says_no_more_than_it_checked(
+    highwater: Callable[..., Call],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    expectations: list[str],
+    inside: int,
+    said: str,
+) -> None:
+    """`inside`: losses inside the promise, in the last mode."""
+    (one,) = summary()["results"]
+    results = [{**one, "mode": mode, "expectation": found} for mode, found in zip("ab", expectations, strict=False)]
+    results[-1]["kinds"] = {"committed-loss": {"n": 4, "inside": inside, "rate": 0.4}}
+    done = summary(results=results, runs=10 * len(results))
+    monkeypatch.setattr(sweep, "run_sweep", lambda *_, **__: done)
+    call = highwater("sweep", "power", "--modes", "hw", "--seeds", "0..1", "--local", 1, "--output", tmp_path / "out")
+    assert call.out.splitlines()[-1] == said
+
+
+def test_several_releases_are_swept_together(
+    highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path
+) -> None:
+    words = ["sweep", "chaos", "--seeds", "0..1", "--local", 1, "--output", tmp_path / "out", "-q"]
+    assert highwater(*words, "--release", "3.9,4.3").code == 3
+    assert [mode.name for mode in asked["sweep"].modes["chaos"]] == ["kraft", "elr-4.3"]
+    differ = highwater(*words, "--release", "2.4,3.9")
+    assert (differ.code, differ.err) == (
+        2,
+        (
+            "highwater: --release 2.4,3.9: their defaults of zookeeper.session.timeout.ms (6000, 18000), "
+            "retry.backoff.max.ms (100, 1000) differ, and a sweep has one value for all its modes: choose, as by "
+            "--set zookeeper.session.timeout.ms=6000 --set retry.backoff.max.ms=100\n"
+        ),
+    )
+
+
 def test_words_reach_the_sweep(highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path) -> None:
     words = ["--modes", "kip101,hw", "--seeds", "0x10..20", "--output", tmp_path, "--local", 2, "--chunks", 5]
     overrides = ["--set", "min.insync.replicas=2", "--rule", "isr_join=leader-epoch-start"]
