@@ -56,6 +56,14 @@ def test_the_wheel_has_pages_of_the_tree_only(wheel: zipfile.ZipFile) -> None:
     assert pages <= {path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/**/*.md")}
 
 
+def test_the_page_of_the_wheel_needs_the_wheel_alone(wheel: zipfile.ZipFile) -> None:
+    (metadata,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    page = wheel.read(metadata).decode().partition("\n\n")[2]
+    assert "pip install highwater" in page
+    assert not re.search(r"\bmake \w", page)
+    assert not re.search(r"\]\((?!https://)", page), "a link into the repository"
+
+
 def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     script = (
