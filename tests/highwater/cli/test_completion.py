@@ -44,7 +44,7 @@ def completed(*words: str) -> list[str]:
         (("run", "--mode=kip10"), ["--mode=kip101"]),
         (("run", "kip101-scenario-1"), ["kip101-scenario-1"]),
         (("run", "canary", "kip101-scenario-1"), ["kip101-scenario-1"]),
-        (("compare", "store", "--kind", "committed"), ["committed-loss"]),
+        (("compare", "store", "--kind", "committed-l"), ["committed-loss"]),
         (("sweep", "power", "--set", "min.insync"), ["min.insync.replicas="]),
         (("sweep", "power", "--set", "unclean.leader.election.enable="), None),
         (("show", "power", "--rule", "isr_join"), ["isr_join="]),

@@ -50,7 +50,7 @@ def environment(version: str) -> Path:
             done = subprocess.run([*pip, *packages], stderr=subprocess.PIPE, text=True)
             if done.returncode:
                 (why, *_) = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip fails"]
-                raise NotInstalledError(f"{' '.join(packages)}: {why.removeprefix('ERROR: ')}")
+                raise NotInstalledError(f"{' '.join(packages)}: {why.removeprefix('ERROR: ').partition(' (from')[0]}")
         (site,) = folder.glob("lib/python*/site-packages")
         (site / "others.pth").write_text(f"{ROOT}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
         (folder / "made").touch()
