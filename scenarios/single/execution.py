@@ -26,7 +26,7 @@ from scenarios.single.convergence import Convergence, PartitionConvergence
 from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends, producer_of
 from scenarios.single.script import RulesInForce, Script, StoryError, StoryMatcher, check_final_logs
 from scenarios.single.standstill import complete_replica, needless_wait
-from scenarios.single.wait_bounds import wait_bounds
+from scenarios.single.wait_bounds import elections_us, wait_bounds
 from sim.checkers.checker import RunEnd
 from sim.checkers.needless_wait import Obstacles, WaitBounds
 from sim.checkers.registry import LIVENESS, Checkers
@@ -125,13 +125,17 @@ class Execution:
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"), name=first_partition.name)
         for partition in others:
             recorder.add_partition(partition.name)
-        plugged = failure is None
+        plugged, is_replicated = failure is None, scenario.controller_count > 0
         self._bounds, self._obstacles = self._wait_bounds(broker_rules), Obstacles()
         if self._bounds is not None:
             recorder.attach([self._obstacles])
         self.checkers = {
             partition.name: Checkers(
-                recorder.of(partition.name), plugged=plugged, bounds=self._bounds, obstacles=self._obstacles
+                recorder.of(partition.name),
+                plugged=plugged,
+                bounds=self._bounds,
+                obstacles=self._obstacles,
+                election_us=elections_us(self.config) if partition is first_partition and is_replicated else 0,
             )
             for partition in (first_partition, *others)
         }

@@ -9,6 +9,7 @@ from sim.checkers.needless_wait import WaitBounds
 from sim.config import Value, integer
 from sim.environment.network import LATENCY_US
 from sim.hosts.settings import broker_settings, quorum_settings
+from sim.protocol.raft.kafka_raft_client import QuorumConfig
 from sim.protocol.rules import Rules
 
 _EXCHANGES: Final = 100
@@ -16,6 +17,20 @@ _EXCHANGES: Final = 100
 truncation, for example, one for each leader epoch.
 """
 _EXCHANGES_US: Final = _EXCHANGES * 2 * LATENCY_US[-1]
+
+
+_ELECTIONS: Final = 10
+"""Elections in a row that may fail, because votes are split."""
+
+
+def elections_us(config: Mapping[str, Value]) -> int:
+    """How long a majority of controllers may need to elect a leader that commits a batch: until they notice the end of
+    the former one, which itself resigns after 1.5 times ``controller.quorum.fetch.timeout.ms`` (LeaderState); then
+    elections of up to twice ``controller.quorum.election.timeout.ms`` and a back-off each (QuorumState).
+    """
+    quorum = quorum_settings(config)
+    election_us = 2 * quorum.election_us + QuorumConfig().election_backoff_max_us
+    return quorum.fetch_timeout_us * 3 // 2 + _ELECTIONS * election_us
 
 
 def wait_bounds(configs: Iterable[Mapping[str, Value]], rules: Rules) -> WaitBounds:

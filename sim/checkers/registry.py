@@ -33,6 +33,7 @@ from sim.checkers.metadata_loss import MetadataLoss
 from sim.checkers.metadata_matching import MetadataMatching
 from sim.checkers.needless_wait import NeedlessWait, Obstacles, WaitBounds
 from sim.checkers.quorum_leaders import QuorumLeaders
+from sim.checkers.quorum_progress import QuorumProgress
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.checkers.sequence_gap import SequenceGap
 from sim.checkers.stale_setting import StaleSetting
@@ -77,14 +78,20 @@ LIVENESS: Final = (
 """Findings of waiting for convergence (`scenarios.single.convergence`)."""
 FINDINGS: Final[dict[str, Finding]] = {
     finding.kind: finding
-    for finding in (*(one for kind in CHECKERS for one in kind.FINDINGS), *NeedlessWait.FINDINGS, *LIVENESS)
+    for finding in (
+        *(one for kind in CHECKERS for one in kind.FINDINGS),
+        *QuorumProgress.FINDINGS,
+        *NeedlessWait.FINDINGS,
+        *LIVENESS,
+    )
 }
 """Kinds of findings by name."""
 
 
 class Checkers:
     """The checkers of a partition; `plugged`: those of plug-ins, too. `bounds` and `obstacles` are for `NeedlessWait`,
-    which judges only runs that ask for it (``sim.judge.waits``).
+    which judges only runs that ask for it (``sim.judge.waits``); `election_us` is the bound of `QuorumProgress` for
+    the first partition of a run whose controllers are processes, and otherwise 0.
     """
 
     def __init__(
@@ -94,12 +101,15 @@ class Checkers:
         plugged: bool = True,
         bounds: WaitBounds | None = None,
         obstacles: Obstacles | None = None,
+        election_us: int = 0,
     ) -> None:
         self._coverage = recorder.coverage
         kinds = CHECKERS if plugged else CHECKERS[:_OWN]
         self._all = [kind(recorder.history) for kind in kinds]
         if bounds is not None and obstacles is not None:
             self._all.append(NeedlessWait(recorder.history, bounds, obstacles))
+        if election_us:
+            self._all.append(QuorumProgress(recorder.history, election_us))
         recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:

@@ -82,16 +82,15 @@ class RaftControllers:
         self.network.join(process)
         process.member.drive()
 
-    def _end(self, node: int, cause: str, *, silently: bool = False, lost: int = -1) -> None:
+    def _end(self, node: int, cause: str, *, silently: bool = False, lost: int = -1, crashed: bool = False) -> None:
         """End a controller's process at once, if one runs, and note what its machine has lost."""
         process = self.running.pop(node, None)
         if process is not None:
             self._ended.append(process)
             self._pauses.pop(node, None)
             self.network.leave(process, silently=silently)
-        step = steps.ControllerProcess(
-            steps.CONTROLLER_END, node, cause, lost, excuses=lost >= 0 and self._excuses(node)
-        )
+        excuses = lost >= 0 and self._excuses(node)
+        step = steps.ControllerProcess(steps.CONTROLLER_END, node, cause, lost, excuses=excuses, crashed=crashed)
         self.setup.recorder.record_for_all(step)
 
     def _excuses(self, node: int) -> bool:
@@ -162,4 +161,4 @@ class RaftControllers:
     def _crash(self, entry: tuple[RaftController, str]) -> None:
         controller, reason = entry
         if self.running.get(controller.node) is controller:
-            self._end(controller.node, reason)
+            self._end(controller.node, reason, crashed=True)

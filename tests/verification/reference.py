@@ -10,9 +10,9 @@ Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression`
 ``stuck-replica``, ``no-progress``,
 and that the trace itself is consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
 
-Does not verify: early warnings; ``stale-setting``, ``needless-wait`` and ``metadata-loss``, because a trace does not
-tell of settings and of batches of the metadata log (`UNTOLD`); whether a violation is inside the promise; what was lost
-in which crash; stories.
+Does not verify: early warnings; ``stale-setting``, ``needless-wait``, ``quorum-stalled`` and ``metadata-loss``, because
+a trace does not tell of settings and of batches of the metadata log (`UNTOLD`); whether a violation is inside the
+promise; what was lost in which crash; stories.
 Taken as they are: the HWs that steps report, and that an exposure received in the microsecond in which a request was
 sent came before it. Where batches overlap, several records stand at an offset.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 VALIDATION_IDS: Final = 1 << 40
 """Records from this id on were written after healing, to see whether the cluster is whole."""
-UNTOLD: Final = frozenset({"metadata-loss", "stale-setting", "needless-wait"})
+UNTOLD: Final = frozenset({"metadata-loss", "quorum-stalled", "stale-setting", "needless-wait"})
 """Kinds of violation that no trace shows."""
 _ENDS: Final = (
     *("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail"),

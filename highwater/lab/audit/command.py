@@ -14,7 +14,7 @@ from sim.errors import InputError, parse_pairs
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from highwater.cli.console import Ui
@@ -45,9 +45,17 @@ Measured = dict["Key", tuple["Distance", "Nearest | None"]]
 @click.option(
     "--before-restart",
     "broker",
-    metavar="BROKER",
+    metavar="NODE",
     type=click.IntRange(0),
-    help="Whether this broker can be restarted now. Exit 1: no. Exit 2: what is given does not suffice.",
+    help="Whether this broker can be restarted now, or, with the folders of several controllers, this controller. "
+    "Exit 1: no. Exit 2: what is given does not suffice.",
+)
+@click.option(
+    "--before-format",
+    "to_format",
+    metavar="CONTROLLER",
+    type=click.IntRange(0),
+    help="With the folders of several controllers: whether this one's disk can be formatted now. Exits as above.",
 )
 @click.option(
     "--broker-log",
@@ -94,6 +102,7 @@ def command(
     release: str | None,
     static: tuple[str, ...],
     broker: int | None,
+    to_format: int | None,
     broker_logs: tuple[Path, ...],
     distance: bool,
     partitions: tuple[str, ...],
@@ -112,6 +121,9 @@ def command(
     or snapshots of one; the output of 'kafka-dump-log.sh --cluster-metadata-decoder', or of 'kafka-topics.sh
     --describe' (one moment), compressed or not. Nothing is written to it.
 
+    Several PATHs that are log directories of controllers: what each of them lacks of the metadata log, and whether one
+    of them can be formatted or restarted.
+
     Exit 0 when no partition is at risk of a loss or without a leader, each record has an explanation and no broker's
     log shows a loss; 1 otherwise. With --before-restart, 0 for yes, 1 for no, and 2 if a part of the log or text, or
     min.insync.replicas, is missing.
@@ -123,6 +135,16 @@ def command(
     from highwater.lab.audit.results import Named, verdict
     from highwater.lab.audit.results import as_json as results_as_json
 
+    if to_format is not None or (len(paths) > 1 and all(path.is_dir() for path in paths)):
+        others = {
+            "--distance": distance,
+            "--stories": stories,
+            "--broker-log": broker_logs,
+            "--static": static,
+            "--release": release,
+            "--output": output,
+        }
+        return _quorum(ui, paths, to_format, broker, others, form=form, as_json=as_json)
     _check_distance(distance, partitions, stories, broker)
     _check_broker_logs(broker_logs, broker)
     _check_output(output, broker)
@@ -156,6 +178,29 @@ def command(
 
         _write_page(ui, output, audit_page(found, paths, name, distances, logs))
     return code
+
+
+def _quorum(
+    ui: Ui,
+    folders: Sequence[Path],
+    to_format: int | None,
+    to_restart: int | None,
+    others: Mapping[str, object],
+    *,
+    form: str,
+    as_json: bool,
+) -> int:
+    """The audit of a quorum; raises InputError for what is about one log."""
+    from highwater.lab.audit.quorum import audit_quorum
+
+    if to_format is not None and to_restart is not None:
+        raise InputError("--before-format and --before-restart are two questions: ask one at a time")
+    if len(folders) < 2:
+        raise InputError("--before-format needs the log directories of the other controllers, too")
+    for option, value in others.items():
+        if value:
+            raise InputError(f"{option} is about one metadata log: give the folder of one controller")
+    return audit_quorum(ui, folders, to_format, to_restart, form=form, as_json=as_json)
 
 
 def _check_output(output: Path | None, broker: int | None) -> None:

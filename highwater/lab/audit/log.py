@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 LOG: Final = "__cluster_metadata-0"
 """Name of the folder of a metadata log, in a broker's or controller's log directory."""
-_META: Final = "meta.properties"
-_META_MOST: Final = 1 << 16
+META: Final = "meta.properties"
+META_MOST: Final = 1 << 16
 """Bytes of such a file."""
 _LOOKED_AT: Final = 1 << 16
 """Bytes by which a file of another kind is recognised."""
@@ -122,7 +122,7 @@ def open_log(paths: Sequence[Path]) -> MetadataLogFiles:
         _refuse_mixture(paths)
         return _of_files(list(paths))
     if len(paths) > 1:
-        raise InputError(f"{folders[0]}: give one folder, or files of one log; each log is audited by itself")
+        raise InputError(f"{folders[0]}: give one folder, files of one log, or only log directories of controllers")
     try:
         return _of_folder(folders[0])
     except OSError as error:
@@ -135,7 +135,7 @@ def _refuse_mixture(files: Sequence[Path]) -> None:
     for file in files:
         for folder in file.absolute().parents[:2]:
             with suppress(InputError, StorageError):
-                if found := _CLUSTER_ID.search(read(folder / _META, _META_MOST).decode(errors="replace")):
+                if found := _CLUSTER_ID.search(read(folder / META, META_MOST).decode(errors="replace")):
                     of.setdefault(found[1], file)
                     break
     if len(of) > 1:
@@ -234,6 +234,6 @@ def _what_instead_of_log(folder: Path) -> str:
     names = {path.name for path in folder.iterdir()}
     if "version-2" in names or any(name.startswith("log.") for name in names):
         return "this is ZooKeeper's transaction log; an audit needs a KRaft cluster's metadata log"
-    if _META in names:
+    if META in names:
         return f"this log directory holds no {LOG}: a controller, or a broker's metadata.log.dir, has it"
     return f"no segments and no snapshots; a metadata log is in a folder {LOG}"

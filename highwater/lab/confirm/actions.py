@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
@@ -34,6 +35,8 @@ _REASSIGN: Final = (2, 4)
 _ADMIN: Final = (0, 11)
 _KRAFT: Final = (3, 3)
 _ELR: Final = (4, 0)
+_QUORUM: Final = (3, 9)
+"""The first release in which a controller may advertise another address than its own (KIP-853)."""
 _IDEMPOTENT: Final = (1, 0)
 _MOVE_QUOTA: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 _NO_QUOTA: Final = 2**63 - 1
@@ -69,6 +72,10 @@ def _ends(params: Mapping[str, Any]) -> list[tuple[int, int]]:
     return [(source, target), (target, source)] if params.get("both_ways", True) else [(source, target)]
 
 
+def _links(actor: Actor, params: Mapping[str, Any]) -> list[tuple[int, int]]:
+    return [link for ends in _ends(params) for link in actor.cluster.links(*ends)]
+
+
 def _for_a_while(actor: Actor, params: Mapping[str, Any], undo: Callable[[], None]) -> None:
     if params.get("for_ms"):
         actor.later(actor.cluster.paced_ms(params["for_ms"]) / 1000, undo)
@@ -79,9 +86,10 @@ def _on_links(kind: StepKind, strike: Callable[[Actor, Mapping[str, Any], int, i
 
     def act(actor: Actor, params: Mapping[str, Any]) -> None:
         for source, target in _ends(params):
-            strike(actor, params, source, target)
+            for link in actor.cluster.links(source, target):
+                strike(actor, params, *link)
             actor.note(kind.name, source=source, target=target)
-        _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
+        _for_a_while(actor, params, lambda: actor.heal(_links(actor, params)))
 
     return act
 
@@ -92,8 +100,11 @@ def _slow(actor: Actor, params: Mapping[str, Any], source: int, target: int) -> 
 
 def _heal(actor: Actor, params: Mapping[str, Any]) -> None:
     ends = {node_of(params[end]) for end in ("from", "to") if end in params}
-    links = [link for link in actor.cluster.proxies.links() if ends <= set(link)]
-    actor.heal(links)
+    if len(ends) == 2:
+        actor.heal([link for pair in permutations(ends) for link in actor.cluster.links(*pair)])
+        return
+    those = set(actor.cluster.controllers) if ends == {CONTROL} else ends
+    actor.heal([link for link in actor.cluster.proxies.links() if not ends or those & set(link)])
 
 
 def _ending(kind: StepKind, strike: Callable[[KafkaCluster, Mapping[str, Any]], None]) -> Action:
@@ -103,7 +114,10 @@ def _ending(kind: StepKind, strike: Callable[[KafkaCluster, Mapping[str, Any]], 
         strike(actor.cluster, params)
         brokers = params.get("brokers", [params.get("broker")])
         for broker in brokers:
-            actor.note(kind.name, broker=broker)
+            if broker in actor.cluster.brokers:
+                actor.note(kind.name, broker=broker)
+            else:
+                actor.note(kinds.CONTROLLER_END.name, broker=0, node=broker, cause=kind.name)
         if params.get("restart_ms") is not None:
             for broker in brokers:
                 actor.later(actor.cluster.paced_ms(params["restart_ms"]) / 1000, partial(actor.start, broker))
@@ -121,15 +135,22 @@ def _controlled_restart(actor: Actor, params: Mapping[str, Any]) -> None:
 
 def _pause(actor: Actor, params: Mapping[str, Any]) -> None:
     node = node_of(params["node"])
-    actor.cluster.pause(node, paused=True)
+    for one in _processes(actor, node):
+        actor.cluster.pause(one, paused=True)
     actor.note(kinds.PAUSE.name, broker=node)
     _for_a_while(actor, params, lambda: _resume(actor, params))
 
 
 def _resume(actor: Actor, params: Mapping[str, Any]) -> None:
     node = node_of(params["node"])
-    actor.cluster.pause(node, paused=False)
+    for one in _processes(actor, node):
+        actor.cluster.pause(one, paused=False)
     actor.note(kinds.RESUME.name, broker=node)
+
+
+def _processes(actor: Actor, node: int) -> list[int]:
+    """The processes for which a node stands: all controllers for the control plane."""
+    return list(actor.cluster.controllers) if node == CONTROL else [node]
 
 
 def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
@@ -256,6 +277,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "kill": _ending(kinds.KILL, lambda cluster, params: cluster.kill([params["broker"]])),
     "power-loss": _ending(kinds.POWER_LOSS, lambda cluster, params: cluster.lose_power(params["brokers"])),
     "disk-replaced": _ending(kinds.DISK_REPLACED, lambda cluster, params: cluster.replace_disk(params["broker"])),
+    "quorum-state-lost": _ending(kinds.KILL, lambda cluster, params: cluster.lose_quorum_state(params["broker"])),
     "corrupt-tail": _ending(
         kinds.CORRUPT_TAIL, lambda cluster, params: cluster.corrupt_tail(params["broker"], params.get("batches", 1))
     ),
@@ -317,6 +339,8 @@ SINCE: Final = {
 def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: InstalledRelease) -> list[str]:
     """Actions of a script without a counterpart on brokers of a release, one sentence each."""
     found = []
+    if scenario.control == "quorum" and release.number < _QUORUM:
+        found.append(f"control = quorum has no counterpart in {release.name}: only releases from 3.9 on take it")
     if scenario.control == "scripted" and release.kraft:
         found.append(f"control = scripted has no counterpart in {release.name}: only ZooKeeper's releases take it")
     if scenario.config.get("enable.idempotence") and release.number < _IDEMPOTENT:
@@ -333,6 +357,8 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: InstalledR
         if line.params.get("partition", "") not in first and line.do not in OF_PARTITIONS:
             found.append(f"do = {line.do!r} has no counterpart for another partition than the first")
         found += _held(scenario, line)
+        if line.do == "controller-failover" and scenario.controller_count:
+            found.append("do = 'controller-failover' has no counterpart with control = quorum: kill the controller")
         if line.do not in ACTIONS:
             found.append(f"do = {line.do!r} has no counterpart")
         elif release.number < SINCE.get(line.do, ()):

@@ -17,9 +17,11 @@ from highwater.lab.confirm.files import Disk
 from highwater.lab.confirm.history import MetadataLogReads, ZooKeeperHistory
 from highwater.lab.confirm.partitions import FIRST, KafkaPartition
 from highwater.lab.confirm.proxy import CONTROL, Proxies
+from highwater.lab.confirm.quorum_history import QuorumLogReads
 from scenarios.own_files import put
 from scenarios.sweep.java import cache_folder
 from sim.config import NEVER, Value, integer
+from sim.hosts.control_plane import FIRST_CONTROLLER
 
 if TYPE_CHECKING:
     import subprocess
@@ -31,12 +33,13 @@ if TYPE_CHECKING:
     from highwater.lab.confirm.release import InstalledRelease
 
 CONTROLLER: Final = 1000
-"""KafkaNode id of KRaft's controller."""
+"""Kafka's id of KRaft's controller, if it is the only one and no process of the scenario's."""
+METADATA_LOG: Final = "__cluster_metadata-0"
 BEAT_S: Final = 0.15
 FORMAT_SECONDS: Final = 60
 
 _BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
-_ZERO_CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+_ZERO_CHECKPOINT: Final = f"{METADATA_LOG}/00000000000000000000-0000000000.checkpoint"
 _FIRST_WITH_ZERO_CHECKPOINT: Final = (4, 4)
 
 _HW_INTERVAL: Final = "replica.high.watermark.checkpoint.interval.ms"
@@ -63,6 +66,8 @@ _FLOORS_MS: Final = {
     "controlled.shutdown.retry.backoff.ms": 500,
     "unclean.leader.election.interval.ms": 1_000,
 }
+_QUORUM_FLOORS_MS: Final = {"controller.quorum.election.timeout.ms": 500, "controller.quorum.fetch.timeout.ms": 1_000}
+"""The same of controllers that are processes of the scenario's."""
 """Settings that are scaled by the pace -> the shortest values that JVMs on a busy machine can keep."""
 _UNREPORTED_MS: Final = 10_000
 """Shortest ``log.dir.failure.timeout.ms`` of brokers with several log directories."""
@@ -98,10 +103,10 @@ log4j.logger.org.apache.zookeeper=WARN
 
 @dataclass(slots=True)
 class KafkaNode:
-    """A broker, or the control plane.
+    """A broker, a controller, or the control plane.
 
     Attributes:
-        id: its id in scripts; 0 is the control plane.
+        id: its id in scripts; 0 is the control plane as one node.
         port: port on which it listens to other nodes.
         client_port: port on which a broker listens to clients.
         proxy_port: port of the proxy to which other nodes connect.
@@ -139,6 +144,11 @@ class KafkaNode:
     def data(self) -> Path:
         """Its data folder, which stands for its disk: the first log directory."""
         return self.folder / "data"
+
+    @property
+    def number(self) -> int:
+        """Kafka's ``node.id``."""
+        return CONTROLLER if self.id == CONTROL else self.id
 
     @property
     def metadata(self) -> Path:
@@ -183,7 +193,8 @@ class KafkaCluster:
     """Brokers and their control plane. Durations, in settings and delays, are shorter by `pace` than the scenario's.
 
     `on_message` is notified of messages between brokers; `archive` is that of the brokers' classes (`class_archive`);
-    `partitions` are those that are observed.
+    `partitions` are those that are observed; `controllers` is the number of controllers that the scenario may strike
+    one by one, 0 if the control plane is one node.
     """
 
     def __init__(
@@ -197,6 +208,7 @@ class KafkaCluster:
         pace: int,
         archive: Path | None = None,
         partitions: Sequence[KafkaPartition] = (FIRST,),
+        controllers: int = 0,
     ) -> None:
         self.partitions = partitions
         self._pace = pace
@@ -212,22 +224,38 @@ class KafkaCluster:
         self.cluster_id = _identity()
         port = processes.port
         self.control = KafkaNode(CONTROL, self.folder / "control", port())
+        self.controllers = {CONTROL: self.control}
+        self.is_quorum = controllers > 0
+        if self.is_quorum:
+            ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)
+            self.controllers = {
+                one: KafkaNode(one, self.folder / f"controller-{one}", port(), proxy_port=port()) for one in ids
+            }
+        self.proxies.controllers = tuple(self.controllers)
         self.brokers = {
             number: KafkaNode(number, self.folder / f"broker-{number}", port(), port(), port(), port())
             for number in range(1, brokers + 1)
         }
-        self.history: ControlPlaneHistory = (
-            MetadataLogReads(self.control.data / "__cluster_metadata-0", partitions, release.jars)
-            if release.kraft
-            else ZooKeeperHistory(self.control.data / "version-2", partitions)
-        )
+        self.history: ControlPlaneHistory = self._new_history()
         for number, node in self.brokers.items():
             node.directories = integer({**config, **broker_config.get(number, {})}, "sim.log.dirs")
         for node in self.brokers.values():
             self.proxies.listen(node.proxy_port, node.port, source=None, target=node.id, kafka=True)
-            self.proxies.listen(
-                node.control_port, self.control.port, source=node.id, target=CONTROL, kafka=release.kraft
-            )
+            if not self.is_quorum:
+                self.proxies.listen(
+                    node.control_port, self.control.port, source=node.id, target=CONTROL, kafka=release.kraft
+                )
+        if self.is_quorum:
+            for node in self.controllers.values():
+                self.proxies.listen(node.proxy_port, node.port, source=None, target=node.id, kafka=True)
+
+    def _new_history(self) -> ControlPlaneHistory:
+        if self.is_quorum:
+            folders = {number: node.data / METADATA_LOG for number, node in self.controllers.items()}
+            return QuorumLogReads(folders, self.partitions, self.release.jars)
+        if self.release.kraft:
+            return MetadataLogReads(self.control.data / METADATA_LOG, self.partitions, self.release.jars)
+        return ZooKeeperHistory(self.control.data / "version-2", self.partitions)
 
     def close(self) -> None:
         """Close the links; `JavaProcesses` ends the processes."""
@@ -239,7 +267,15 @@ class KafkaCluster:
 
     def node(self, number: int) -> KafkaNode:
         """The node with this id in scripts."""
-        return self.control if number == CONTROL else self.brokers[number]
+        found = self.brokers.get(number)
+        return self.controllers[number] if found is None else found
+
+    def links(self, source: int, target: int) -> list[tuple[int, int]]:
+        """The links for which one stands: those of all controllers, if an end is the control plane."""
+        if source and target:
+            return [(source, target)]
+        others = [number for number in self.controllers if number not in (source, target) or not self.is_quorum]
+        return [(source or number, target or number) for number in others]
 
     # Starting.
 
@@ -247,7 +283,8 @@ class KafkaCluster:
         """Write the nodes' configuration, and format disks."""
         self._work.write(self.folder / "log4j.properties", _LOG4J)
         if self.release.kraft:
-            self._prepare_controller()
+            for node in self.controllers.values():
+                self._prepare_controller(node)
         else:
             self._prepare_zookeeper()
         for node in self.brokers.values():
@@ -283,12 +320,16 @@ class KafkaCluster:
     def _settings(self, broker: int | None) -> dict[str, object]:
         config = {**self.config, **self._broker_config.get(broker or 0, {})}
         found: dict[str, object] = {key: _text(config[key]) for key in _PLAIN}
-        for key in _FLOORS_MS:
+        for key in self._floors_ms:
             found[key] = self._time_ms(config, key)
         found["leader.imbalance.check.interval.seconds"] = max(
             1, integer(config, "leader.imbalance.check.interval.seconds") // self._pace
         )
         return found
+
+    @property
+    def _floors_ms(self) -> dict[str, int]:
+        return _floors_ms(is_quorum=self.is_quorum)
 
     def _time_ms(self, config: Mapping[str, Value], key: str) -> int:
         """A duration setting, scaled by the pace. Where HW files decide truncation, a slow start of a process must not
@@ -296,7 +337,7 @@ class KafkaCluster:
         """
         value = integer(config, key)
         held_ms = _START_MS if key == _HW_INTERVAL and self.release.truncates_to_hw else 0
-        return max(min(_FLOORS_MS[key], value), self.paced_ms(value)) + held_ms
+        return max(min(self._floors_ms[key], value), self.paced_ms(value)) + held_ms
 
     @property
     def hw_interval_ms(self) -> int:
@@ -332,7 +373,7 @@ class KafkaCluster:
                 "process.roles": "broker",
                 "node.id": node.id,
                 "controller.listener.names": "CONTROLLER",
-                "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{node.control_port}",
+                "controller.quorum.voters": self._voters(node),
                 "initial.broker.registration.timeout.ms": 60_000,
             }
         return {
@@ -353,20 +394,26 @@ class KafkaCluster:
             _HW_INTERVAL: _NOTICED_MS,
         }
 
-    def _prepare_controller(self) -> None:
-        node = self.control
+    def _voters(self, node: KafkaNode) -> str:
+        """The voters as a node reaches them. All use one proxy of a controller, which sees in requests who sends."""
+        if not self.is_quorum:
+            return f"{CONTROLLER}@127.0.0.1:{node.control_port or node.port}"
+        return ",".join(f"{one.number}@127.0.0.1:{one.proxy_port}" for one in self.controllers.values())
+
+    def _prepare_controller(self, node: KafkaNode) -> None:
         path = node.folder / "server.properties"
         values = {
-            **self._settings(None),
-            **_controller_properties(node.port, node.data),
+            **_controller_properties(node.number, node.port, node.data),
             "controller.quorum.election.timeout.ms": 500,
+            **self._settings(None),
+            "controller.quorum.voters": self._voters(node),
             "metadata.log.max.record.bytes.between.snapshots": 1 << 30,
             "metadata.log.max.snapshot.interval.ms": 0,
         }
+        if self.is_quorum:  # Leaders tell others where they are.
+            values["advertised.listeners"] = f"CONTROLLER://127.0.0.1:{node.proxy_port}"
         self._work.write(path, files.properties(values))
         node.command = [*self._java_options(), "kafka.Kafka", str(path)]
-        template = self._template()
-        self._work.write(node.data / self._checkpoint, template.read_bytes())
         self.format(node)
 
     @property
@@ -385,7 +432,7 @@ class KafkaCluster:
             return kept
         work = self.folder / "format"
         path = work / "server.properties"
-        self._work.write(path, files.properties(_controller_properties(9, work / "data")))
+        self._work.write(path, files.properties(_controller_properties(CONTROLLER, 9, work / "data")))
         words = [*self._java_options(), "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(path)]
         if wanted:
             words += ["--feature", f"eligible.leader.replicas.version={level}"]
@@ -416,7 +463,9 @@ class KafkaCluster:
         self._work.make(node.data)
 
     def format(self, node: KafkaNode) -> None:
-        """Format an empty disk with a new directory id for a node."""
+        """Format an empty disk with a new directory id for a node, that of a controller with the feature levels."""
+        if self.release.kraft and node.id in self.controllers:
+            self._work.write(node.data / self._checkpoint, self._template().read_bytes())
         for place in range(1, node.directories + 1):
             self.format_directory(node, node.directory(place))
         if node.directories > 1:
@@ -429,7 +478,7 @@ class KafkaCluster:
             values = {
                 "version": 1,
                 "cluster.id": self.cluster_id,
-                "node.id": CONTROLLER if node.id == CONTROL else node.id,
+                "node.id": node.number,
                 "directory.id": _identity(),
             }
             self._work.write(folder / "meta.properties", files.properties(values))
@@ -547,6 +596,11 @@ class KafkaCluster:
         node.sizes.clear()
         self.format(node)
 
+    def lose_quorum_state(self, number: int) -> None:
+        """Kill a controller, and remove its file quorum-state."""
+        self.kill([number])
+        self._work.remove(self.node(number).data / METADATA_LOG / "quorum-state")
+
     # Log directories.
 
     def fail_directory(self, number: int, place: int) -> None:
@@ -631,20 +685,25 @@ class KafkaCluster:
         return max(states[-1].leader, 0) if states else 0
 
 
-def longer_ms(config: Mapping[str, Value], pace: int) -> dict[str, int]:
+def _floors_ms(*, is_quorum: bool) -> dict[str, int]:
+    return _FLOORS_MS | _QUORUM_FLOORS_MS if is_quorum else _FLOORS_MS
+
+
+def longer_ms(config: Mapping[str, Value], pace: int, *, is_quorum: bool = False) -> dict[str, int]:
     """The durations that brokers cannot keep at a pace: those that they have instead, as durations of the scenario."""
-    given = {key: integer(config, key) for key in _FLOORS_MS}
-    return {key: pace * floor_ms for key, floor_ms in _FLOORS_MS.items() if floor_ms <= given[key] < pace * floor_ms}
+    floors = _floors_ms(is_quorum=is_quorum)
+    given = {key: integer(config, key) for key in floors}
+    return {key: pace * floor_ms for key, floor_ms in floors.items() if floor_ms <= given[key] < pace * floor_ms}
 
 
-def _controller_properties(port: int, data: Path) -> dict[str, object]:
+def _controller_properties(number: int, port: int, data: Path) -> dict[str, object]:
     return {
         "process.roles": "controller",
-        "node.id": CONTROLLER,
+        "node.id": number,
         "listeners": f"CONTROLLER://127.0.0.1:{port}",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
-        "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{port}",
+        "controller.quorum.voters": f"{number}@127.0.0.1:{port}",
         "log.dirs": data,
     }
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sim.history.trace import Shown
 
 JUDGED: Final = (
-    *("committed-loss", "exposed-loss", "divergence", "hw-regression"),
+    *("committed-loss", "exposed-loss", "divergence", "hw-regression", "metadata-loss"),
     *("sequence-gap", "duplicate-across-epochs", "reordered-across-epochs", "reset-skip"),
 )
 """Violations that can be detected from real logs, acknowledgements, failures and reads."""
@@ -565,6 +565,8 @@ def violations(acted: RealRun, shown: Iterable[tuple[int, int]]) -> set[str]:
             found.add("committed-loss")
     if acted.leader and _lost(shown, entries_of_files(acted.final[acted.leader])):
         found.add("exposed-loss")
+    if any(step["step"] == kinds.METADATA_LOST.name for step in acted.steps):
+        found.add("metadata-loss")
     steps = (step for step in acted.steps if "partition" not in step)
     if acted.leader and _left_by_resets(steps, shown, entries_of_files(acted.final[acted.leader])):
         found.add("reset-skip")

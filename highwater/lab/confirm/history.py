@@ -116,18 +116,31 @@ class MetadataLogReads(ControlPlaneHistory):
         steps: list[Shown] = []
         for segment in sorted(self._folder.glob("[0-9]*.log")):
             data = segment.read_bytes()
-            for batch, end in _batches(data, self._done.get(segment, 0)):
+            for start, end in batches_in(data, self._done.get(segment, 0)):
                 self._done[segment] = end
-                at_ms = batch.max_timestamp
-                if batch.leader_epoch != self._epoch:
-                    if self._epoch >= 0:
-                        steps.append({"step": kinds.CONTROLLER.name, "broker": 0, "at_ms": at_ms})
-                    self._epoch = batch.leader_epoch
-                if batch.is_control_batch:
-                    continue
-                for record in batch:
-                    steps += [{**step, "at_ms": at_ms} for step in self._applied(record.value)]
+                steps += self._committed(data[start:end])
         return steps
+
+    def _committed(self, data: bytes) -> list[Shown]:
+        """Apply a committed batch; return its steps."""
+        from kafka.record import MemoryRecords
+
+        batch: Any = MemoryRecords(data).next_batch()
+        steps: list[Shown] = []
+        if batch.leader_epoch != self._epoch:
+            if self._epoch >= 0:
+                steps.append({"step": kinds.CONTROLLER.name, "broker": 0})
+            self._epoch = batch.leader_epoch
+        if batch.is_control_batch:
+            steps += self._control(batch)
+        else:
+            for record in batch:
+                steps += self._applied(record.value)
+        return [{**step, "at_ms": batch.max_timestamp} for step in steps]
+
+    def _control(self, batch: Any) -> list[Shown]:  # noqa: ARG002 - for several controllers
+        """The steps of a committed batch of the quorum's own."""
+        return []
 
     def _applied(self, data: bytes) -> list[Shown]:
         name, fields = self._decoded(data)
@@ -185,15 +198,14 @@ def _fencing(broker: int, *, fenced: bool) -> Shown:
     return {"step": kinds.SESSION_END.name if fenced else kinds.UNFENCED.name, "broker": broker}
 
 
-def _batches(data: bytes, start: int) -> Iterator[tuple[Any, int]]:
-    from kafka.record import MemoryRecords
-
+def batches_in(data: bytes, start: int = 0) -> Iterator[tuple[int, int]]:
+    """Where each whole batch of a segment begins and ends, in bytes."""
     while start + _LOG_OVERHEAD <= len(data):
         _, length = struct.unpack_from(">qi", data, start)
         end = start + _LOG_OVERHEAD + length
         if length <= 0 or end > len(data):
             return
-        yield MemoryRecords(data[start:end]).next_batch(), end
+        yield start, end
         start = end
 
 

@@ -174,11 +174,11 @@ def _of_partition(
         if following is not None and following.step == SHUTDOWN.name and following.broker in stopping:
             told += 1
         changes = simulated_changes(result, at_us - 1, elr=elr, replicas=replicas)
-        ended = _brokers(line) if line.do in ENDING else ()
+        left = disks.after(at_us)
+        ended = [broker for broker in _brokers(line) if broker in left] if line.do in ENDING else []
         # Earlier lines may have ended other brokers at the same instant.
         just_ended = {broker for broker, ended_us in ends.items() if ended_us == at_us}
         before = {broker: disk for broker, disk in disks.before(at_us).items() if broker not in just_ended}
-        left = disks.after(at_us)
         to_hw = [broker for broker in ended if next_truncation(result.trace, broker, at_us) == left[broker].hw]
         over = (0, 0)
         if line.do == "disk-stall" and line.params.get("for_ms"):

@@ -31,6 +31,7 @@ SEEN: Final = frozenset(
         kinds.APPEND, kinds.TRUNCATE, kinds.RECOVERED, kinds.LEAD, kinds.FOLLOW, kinds.SETTLED, kinds.REPLICATED,
         kinds.HW, kinds.DELETED, kinds.ACK, kinds.READ, kinds.END_OFFSET, kinds.START, *kinds.ENDS, kinds.PAUSE,
         kinds.RESUME, kinds.CUT, kinds.HEAL, kinds.SLOW, kinds.SEEK, kinds.OUT_OF_RANGE, kinds.RESET,
+        kinds.METADATA_LOST, kinds.RAFT_LEADER, kinds.CONTROLLER_START, kinds.CONTROLLER_END,
     )
 )  # fmt: skip
 """Kinds of steps that are observable on real brokers."""
@@ -327,6 +328,8 @@ class Observer:
                 found += partition.look_at_disk(node)
             found += self._log_output(node)
             found += self._life(node)
+        if self._cluster.is_quorum:
+            found += [step for node in self._cluster.controllers.values() for step in self._controller_life(node)]
         for step in passed:
             found += self._passed(step)
         for partition in self.partitions:
@@ -370,6 +373,14 @@ class Observer:
             self._cluster.flushed(node)
             return [_step(kinds.SHUTDOWN, node.id)]
         return []
+
+    @staticmethod
+    def _controller_life(node: KafkaNode) -> list[Shown]:
+        """The end of a controller that nobody ended."""
+        if node.alive or node.stopped:
+            return []
+        node.stopped = True
+        return [{"step": kinds.CONTROLLER_END.name, "broker": 0, "node": node.id}]
 
     def _log_output(self, node: KafkaNode) -> list[Shown]:
         try:

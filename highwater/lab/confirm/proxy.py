@@ -35,7 +35,7 @@ of their connections.
 """
 _SIZE: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">hhih")
-_FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+|broker-(\d+)-.*|(\d+)")
+_FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+|broker-(\d+)-.*|raft-client-(\d+)|(\d+)")
 _SHORT_HEAD: Final = 15
 """From this version on, a fetch request carries its replica id in a tagged field."""
 
@@ -136,6 +136,7 @@ class Proxies:
         lags: broker -> its metadata lag.
         stalled: brokers whose disks stall: fetch responses with records arrive, but are not acted on.
         observed: topic, or its id, and number of a partition -> the tag of its steps; empty if brokers fetch only one.
+        controllers: the nodes of the control plane.
     """
 
     def __init__(self, on_message: OnMessage, beat_s: float) -> None:
@@ -147,6 +148,7 @@ class Proxies:
         self.lags: dict[int, ProxyDelay] = {}
         self.stalled: frozenset[int] = frozenset()
         self.observed: Observed = {}
+        self.controllers: tuple[int, ...] = (CONTROL,)
         self._links: dict[tuple[int, int], ProxyLink] = {}
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
@@ -193,7 +195,8 @@ class Proxies:
         healed. `EVERYTHING` drops responses as well.
         """
         lost = frozenset(keys)
-        self._change([(broker, CONTROL), (CONTROL, broker)], breaks=not lost, lost=lost)
+        links = [link for node in self.controllers for link in ((broker, node), (node, broker))]
+        self._change(links, breaks=not lost, lost=lost)
 
     def _change(self, links: Iterable[tuple[int, int]], *, breaks: bool = False, **values: Any) -> None:
         """Set attributes of links, and break connections that lost frames."""
@@ -312,8 +315,12 @@ class _Connection:
 
     def _beat(self) -> None:
         """Send the control plane a heartbeat of the broker."""
-        if self._far is not None and self._source is not None and self._target == CONTROL:
+        if self._far is not None and self._source is not None and self._reaches_control:
             self._far[1].write(_SIZE.pack(len(self._pulse)) + self._pulse)
+
+    @property
+    def _reaches_control(self) -> bool:
+        return self._target in self._proxies.controllers
 
     async def _linger(self) -> None:
         """After the process ended: keep its session alive as long as required, then let it expire as usual."""
@@ -387,7 +394,7 @@ class _Connection:
         if request is None or request.key != FETCH or source is None:
             return frame
         proxies = self._proxies
-        if self._target != CONTROL:
+        if not self._reaches_control:
             while source in proxies.stalled and metadata.may_append(frame, request.version) and not self._closed:
                 await asyncio.sleep(_LOOK_S)
             return frame
@@ -404,7 +411,7 @@ class _Connection:
         lag, now_ms = self._proxies.lags.get(source), int(time.time() * 1000)
         if lag is None:
             return now_ms
-        late_s = lag.seconds + self._proxies.link(CONTROL, source).delay_s
+        late_s = lag.seconds + self._proxies.link(self._target, source).delay_s
         return max(lag.since_ms, now_ms - int(late_s * 1000))
 
     def _request(self, frame: bytes) -> Due:
@@ -430,7 +437,7 @@ class _Connection:
         source = self._source
         if self._is_late_metadata(request, source):
             return link, 0.0, None, lambda: None
-        beat_s = self._proxies.beat_s if request.key == FETCH and self._target != CONTROL else 0.0
+        beat_s = self._proxies.beat_s if request.key == FETCH and not self._reaches_control else 0.0
         if beat_s:
             self._proxies.on_message("fetching", source, self._target, {})
         looks = self._proxies.looks if beat_s else None
@@ -459,10 +466,10 @@ class _Connection:
 
     def _is_late_metadata(self, request: ProxiedRequest, source: int) -> bool:
         """Whether a request is for the metadata log, by a broker that receives it late."""
-        return request.key == FETCH and self._target == CONTROL and source in self._proxies.lags
+        return request.key == FETCH and self._reaches_control and source in self._proxies.lags
 
     def _tell_request(self, source: int, request: ProxiedRequest) -> None:
-        if self._target == CONTROL or request.key != FETCH:
+        if self._reaches_control or request.key != FETCH:
             return
         offsets = list(_fetch_offsets(request, self._proxies.observed))
         request.looks = self._proxies.looks
@@ -472,7 +479,7 @@ class _Connection:
             self._proxies.on_message("fetch", source, self._target, {})
 
     def _tell_answer(self, request: ProxiedRequest | None, frame: bytes) -> None:
-        if request is None or self._target == CONTROL or self._source is None:
+        if request is None or self._reaches_control or self._source is None:
             return
         if request.key == EPOCH_END:
             for tag in _answered(request, frame, self._proxies.observed):

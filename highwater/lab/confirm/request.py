@@ -340,7 +340,8 @@ class Confirmation:
         from sim.config import integer, resolve
 
         config = resolve({}, self.scenario.config)
-        longer: dict[str, Value] = {**longer_ms(config, pace)}
+        is_quorum = self.scenario.control == "quorum"
+        longer: dict[str, Value] = {**longer_ms(config, pace, is_quorum=is_quorum)}
         timeout_ms = int(1_000 * REQUEST_S) * pace
         if integer(config, "request.timeout.ms") < timeout_ms <= integer(config, "delivery.timeout.ms"):
             longer["request.timeout.ms"] = timeout_ms

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from highwater.lab.confirm.observer import SEEN, Observer
 from highwater.lab.confirm.partitions import TOPIC, partitions_of
 from highwater.lab.confirm.processes import last_lines
 from highwater.lab.confirm.producer import Send
+from highwater.lab.confirm.quorum_history import QuorumLogReads
 from highwater.lab.confirm.real_run import RealRun, ReplicaFiles
 from highwater.lab.confirm.topics import create_topics
 from scenarios.format.scenario import Pattern
@@ -29,6 +31,7 @@ from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, StoryMat
 from sim.config import integer, resolve
 from sim.history import steps as kinds
 from sim.history.records import VALIDATION_IDS
+from sim.hosts.raft_controllers import RESTART_US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 _LOOK_S: Final = 0.005
 _BOOT_S: Final = 60.0
+_LEADERS_TRIED: Final = 20
 _RECOVERY_S: Final = 20.0
 _CHANGES_S: Final = 12.0
 _REACH_S: Final = 30.0
@@ -136,6 +140,7 @@ class Actor:
             pace,
             archive,
             partitions,
+            scenario.controller_count,
         )
         self.observer: Observer = Observer(self.cluster, self._seen.append)
         self.unrepaired: list[tuple[int, int, bool]] = []
@@ -214,7 +219,8 @@ class Actor:
         gone = [node for node in brokers if not node.alive and node.id in self.observer.in_session]
         gone.sort(key=lambda node: node.ended_s)
         first = self.expiring
-        if first is None and gone and not (starting and not self.cluster.control.paused):
+        paused = all(node.paused for node in self.cluster.controllers.values())
+        if first is None and gone and not (starting and not paused):
             first = gone[0].id
         kept = {node.id for node in gone} - {first}
         if not self.cluster.release.kraft and not self._healing:
@@ -222,10 +228,14 @@ class Actor:
         self.cluster.proxies.kept = frozenset(kept)
 
     def _hears_control(self, node: KafkaNode) -> bool:
-        """Whether a node can reach the control plane, which it needs in order to start."""
-        proxies, control = self.cluster.proxies, self.cluster.control
-        links = (proxies.link(node.id, control.id), proxies.link(control.id, node.id))
-        return control.alive and not control.paused and not any(link.cut or link.lost for link in links)
+        """Whether a node can reach a node of the control plane, which it needs in order to start."""
+        proxies = self.cluster.proxies
+
+        def hears(control: KafkaNode) -> bool:
+            links = (proxies.link(node.id, control.id), proxies.link(control.id, node.id))
+            return control.alive and not control.paused and not any(link.cut or link.lost for link in links)
+
+        return any(map(hears, self.cluster.controllers.values()))
 
     def _tick_story(self, group: list[Shown]) -> None:
         """Match expected steps; steps of one poll have no order, so any of them may match."""
@@ -244,6 +254,12 @@ class Actor:
             if kind in (kinds.HALT.name, kinds.EXIT.name):
                 self._note(f"broker {broker} ended by itself: {last_lines(self.cluster.node(broker).output)}")
                 self._ended_by_itself(broker)
+            elif kind == kinds.CONTROLLER_END.name and not step.get("cause"):
+                controller = step["node"]
+                told = last_lines(self.cluster.node(controller).output)
+                self._note(f"controller {controller} ended by itself: {told}")
+                delay_s = self.cluster.paced_ms(RESTART_US // 1000) / 1000
+                self.later(delay_s, partial(self.start, controller))
             elif kind == kinds.SHUTDOWN.name and broker in self._awaiting_end:
                 self._awaiting_end.pop(broker)()
             elif kind == kinds.REGISTERED.name and self._scripted is not None:
@@ -326,7 +342,10 @@ class Actor:
             self.cluster.proxies.silence(broker, ())
             self.cluster.proxies.stall(broker, stalled=False)
             self.cluster.start(node)
-            self.note(kinds.START.name, broker=broker)
+            if broker in self.cluster.brokers:
+                self.note(kinds.START.name, broker=broker)
+            else:
+                self.note(kinds.CONTROLLER_START.name, broker=0, node=broker)
 
     def fail_directory(self, broker: int, place: int) -> None:
         """Fail a log directory of a broker, and wait until the broker has noticed it.
@@ -407,10 +426,34 @@ class Actor:
         self.acted.seconds = seconds
         return self.acted
 
+    def _boot_quorum(self) -> None:
+        """Start the controllers of a quorum; the first one leads, as in the simulation.
+
+        Another one that leads is paused until it has lost its leadership.
+        """
+        cluster, history = self.cluster, self.cluster.history
+        assert isinstance(history, QuorumLogReads)
+        for controller in cluster.controllers.values():
+            cluster.start(controller)
+        first = next(iter(cluster.controllers))
+        for _ in range(_LEADERS_TRIED):
+            if not self._wait(lambda _: history.leader > 0, _BOOT_S):
+                raise NotBroughtError(f"no controller led in {_BOOT_S:g} s")
+            leader = history.leader
+            if leader == first:
+                return
+            cluster.pause(leader, paused=True)
+            self.wait_for(lambda step: step["step"] == kinds.RAFT_LEADER.name, _BOOT_S)
+            cluster.pause(leader, paused=False)
+        raise NotBroughtError(f"controller {first} did not become leader in {_LEADERS_TRIED} elections")
+
     def _boot(self) -> None:
         cluster = self.cluster
         cluster.prepare()
-        cluster.start(cluster.control)
+        if cluster.is_quorum:
+            self._boot_quorum()
+        else:
+            cluster.start(cluster.control)
         brokers = sorted(cluster.brokers, key=lambda broker: broker != self.scenario.first)
         if cluster.release.kraft:
             for broker in brokers:
@@ -475,8 +518,9 @@ class Actor:
             if step["step"] in (kinds.HALT.name, kinds.EXIT.name):
                 log = self.cluster.node(step["broker"]).output
                 raise NotBroughtError(f"broker {step['broker']} ended while it started: {last_lines(log)}")
-        if not self.cluster.control.alive:
-            raise NotBroughtError(f"the control plane ended: {last_lines(self.cluster.control.output)}")
+        for node in self.cluster.controllers.values():
+            if not node.alive:
+                raise NotBroughtError(f"the control plane ended: {last_lines(node.output)}")
 
     def _play(self, milestones: Sequence[Milestone], end: Milestone) -> None:
         lines = [line for line in self.scenario.script if self._rules.fit(line.rules, None)]
@@ -736,7 +780,7 @@ class Actor:
         self._timers.clear()
         self._after_changes.clear()
         self._refused.clear()
-        for node in (cluster.control, *cluster.brokers.values()):
+        for node in (*cluster.controllers.values(), *cluster.brokers.values()):
             cluster.pause(node.id, paused=False)
         for source, target in cluster.proxies.links():
             cluster.proxies.heal(source, target)
@@ -746,8 +790,8 @@ class Actor:
             cluster.proxies.stall(broker, stalled=False)
         for clients in self.clients_of.values():
             clients.producer.release_all()
-        if not cluster.control.alive:
-            cluster.start(cluster.control)
+        for node in cluster.controllers.values():
+            cluster.start(node)
         for broker, place, _ in list(self.unrepaired):
             self.repair_directory(broker, place)
         for node in cluster.brokers.values():

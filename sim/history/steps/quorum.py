@@ -47,17 +47,28 @@ class ControllerProcess(Step):
         cause: why it ends: the kind of fault, or the exception; otherwise empty.
         lost: offset from which its fsynced log is gone, and its quorum-state with it; -1 if it keeps both.
         excuses: whether too few other controllers have all committed metadata, so that it may be lost by this end.
+        crashed: whether it ends by an exception, and not by a fault.
     """
 
-    __slots__ = ("cause", "excuses", "kind", "lost", "node")
+    __slots__ = ("cause", "crashed", "excuses", "kind", "lost", "node")
 
-    def __init__(self, kind: StepKind, node: int, cause: str = "", lost: int = -1, *, excuses: bool = False) -> None:
+    def __init__(
+        self,
+        kind: StepKind,
+        node: int,
+        cause: str = "",
+        lost: int = -1,
+        *,
+        excuses: bool = False,
+        crashed: bool = False,
+    ) -> None:
         self.kind = kind
         self.broker = 0
         self.node = node
         self.cause = cause
         self.lost = lost
         self.excuses = excuses
+        self.crashed = crashed
         self.epoch = self.other = 0
         self.offset = node
 

@@ -7,11 +7,12 @@ import pytest
 from scenarios.format.catalogue import load
 from scenarios.single.coverage_column import width
 from scenarios.single.run import run_row
+from sim.checkers.quorum_progress import QuorumProgress
 from sim.checkers.registry import CHECKERS
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.probes import CHECKS
 
-REPLICATED_ONLY = {"metadata-loss", "quorum-leaders", "committed-offset-back"}
+REPLICATED_ONLY = {"metadata-loss", "quorum-leaders", "quorum-stalled", "committed-offset-back"}
 """They need controllers that are processes, or committed offsets that are records."""
 KRAFT_ONLY = {"metadata-mismatch", "recovery-quorum", "controller-crashes"}
 NOT_IN_CHAOS = {"duplicate", "sequence-gap", "deleted-records-back", "stale-setting"}
@@ -26,7 +27,7 @@ def decided(scenario: str, mode: str, seeds: range) -> set[str]:
 
 
 def test_every_checker_has_a_probe() -> None:
-    assert list(CHECKS) == [checker.FINDINGS[0].kind for checker in CHECKERS]
+    assert list(CHECKS) == [checker.FINDINGS[0].kind for checker in (*CHECKERS, QuorumProgress)]
 
 
 @pytest.mark.parametrize(

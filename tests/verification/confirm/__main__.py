@@ -60,6 +60,7 @@ COUNTED: Final = {
     "e0643bf73222": "set settings of a broker by way of another one, which only broker 1 took",
     "9a4d0e8c0a57": "let a batch overtake one without an answer after 6 s, and did not wait for acknowledgements",
     "414919d95214": "did not start a broker that was shutting down once it was down",
+    "6e81f717fc77": "had no controllers that a script can strike one by one",
     "8a3291862dc1": "did not start a broker that was shutting down once it was down",
     "bc1c67c9231e": "said in other words that batches were sent again",
     "769a5cd29b07": "simulated 4.1.1 to 4.2 with the last known ELR of 4.1.0, which its stories do not have",

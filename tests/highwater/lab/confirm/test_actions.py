@@ -189,3 +189,11 @@ def test_clients_are_those_of_the_partition_that_is_named() -> None:
         actions.ACTIONS["produce"](actor, {"batch": name, **partition})
         actions.ACTIONS["seek"](actor, {"offset": 3, **partition})
     assert told == [(FIRST.name, 7), (FIRST.name, 3), ("audit-0", 8), ("audit-0", 3)]
+
+
+def test_a_quorum_of_controllers_needs_a_release_that_lets_them_be_told_apart_and_a_process_to_end() -> None:
+    scenario = load("quorum-empty-voter")
+    assert actions.missing(scenario, scenario.script, NEWEST) == []
+    assert "only releases from 3.9 on" in actions.missing(scenario, scenario.script, OLD)[0]
+    failover = actions.missing(scenario, [ScriptLine("controller-failover")], NEWEST)
+    assert failover == ["do = 'controller-failover' has no counterpart with control = quorum: kill the controller"]

@@ -37,7 +37,8 @@ HW, LAG = "replica.high.watermark.checkpoint.interval.ms", "replica.lag.time.max
 def test_where_hw_files_decide_none_is_written_while_a_process_starts(
     release: str, key: str, pace: int, ms: int
 ) -> None:
-    cluster: Any = SimpleNamespace(release=InstalledRelease(release, ()), paced_ms=lambda value: value // pace)
+    cluster: Any = KafkaCluster.__new__(KafkaCluster)
+    cluster.release, cluster._pace, cluster.is_quorum = InstalledRelease(release, ()), pace, False
     assert KafkaCluster._time_ms(cluster, resolve({}, {"replica.lag.time.max.ms": 10_000}), key) == ms
 
 
@@ -56,6 +57,7 @@ def cluster_of_two_directories(folder: Path) -> tuple[Any, KafkaNode]:
     node = KafkaNode(1, folder, 0, directories=2)
     cluster: Any = KafkaCluster.__new__(KafkaCluster)
     cluster.brokers, cluster.release, cluster.cluster_id = {1: node}, InstalledRelease("4.3.1", ()), "id"
+    cluster.controllers = {}
     cluster._work, cluster.partitions = Workspace(folder), [FIRST]
     cluster.config, cluster._broker_config, cluster._pace, cluster.loading_s = resolve({}, {}), {}, 1, 0.0
     cluster.format(node)
@@ -155,3 +157,21 @@ def test_proxies_know_several_partitions_by_topic_and_by_its_id(tmp_path: Path) 
     cluster.partitions, cluster.proxies.observed = [FIRST], {}
     cluster.observe_fetches()
     assert cluster.proxies.observed == {}
+
+
+@pytest.mark.parametrize(
+    ("controllers", "ends", "links"),
+    [
+        ((0,), (3, 0), [(3, 0)]),
+        ((0,), (3, 1), [(3, 1)]),
+        ((100, 101, 102), (3, 0), [(3, 100), (3, 101), (3, 102)]),
+        ((100, 101, 102), (0, 101), [(100, 101), (102, 101)]),
+        ((100, 101, 102), (100, 102), [(100, 102)]),
+    ],
+)
+def test_the_control_plane_as_an_end_of_a_link_stands_for_all_other_controllers(
+    controllers: tuple[int, ...], ends: tuple[int, int], links: list[tuple[int, int]]
+) -> None:
+    cluster: Any = KafkaCluster.__new__(KafkaCluster)
+    cluster.controllers, cluster.is_quorum = dict.fromkeys(controllers), len(controllers) > 1
+    assert cluster.links(*ends) == links

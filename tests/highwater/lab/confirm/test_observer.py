@@ -53,6 +53,7 @@ class World:
             release=SimpleNamespace(number=(1, 1, 1), kraft=False),
             look_at_disks=lambda _: None,
             time_s=0.0,
+            is_quorum=False,
         )
         self.decided: list[Any] = []
         self.node: Any = node
@@ -162,6 +163,7 @@ def test_a_follower_of_several_partitions_has_settled_in_those_that_it_fetches(t
         brokers={},
         release=SimpleNamespace(number=(2, 6, 0), kraft=False),
         history=SimpleNamespace(states_of=lambda _: [SimpleNamespace(leader_epoch=1)], poll=list),
+        is_quorum=False,
         look_at_disks=lambda _: None,
         time_s=0.0,
     )

@@ -427,3 +427,12 @@ def test_the_answer_for_an_epoch_is_told_of_its_partition() -> None:
     head = proxy.ProxiedRequest(EPOCH_END, 3, 7, "2", b"")
     frame = bytes(answer.encode(header=True))
     assert list(proxy._answered(head, frame, BY_NAME)) == [AUDIT]
+
+
+@pytest.mark.parametrize(
+    ("client", "source"), [("raft-client-101", 101), ("2", 2), ("broker-3-fetcher-0", 3), ("x", None)]
+)
+def test_a_request_to_a_controller_says_who_sends_it(client: str, source: int | None) -> None:
+    found = proxy.head_of(request(FETCH, client=client, version=17))
+    assert found is not None
+    assert proxy.source_of(found) == source

@@ -116,7 +116,9 @@ def test_a_broker_that_is_shutting_down_starts_once_it_is_down() -> None:
     node = SimpleNamespace(alive=True, stopped=True, id=2)
     started: list[int] = []
     proxies = SimpleNamespace(silence=lambda *_: None, stall=lambda *_, **__: None)
-    actor.cluster = SimpleNamespace(node=lambda _: node, start=lambda one: started.append(one.id), proxies=proxies)
+    actor.cluster = SimpleNamespace(
+        node=lambda _: node, start=lambda one: started.append(one.id), proxies=proxies, brokers={2: node}
+    )
     actor.observer = SimpleNamespace(add_step=lambda *_, **__: None)
     actor._awaiting_end, actor._scripted = {}, None
     actor.start(2)
@@ -334,13 +336,16 @@ def test_a_process_starts_while_it_hears_the_control_plane() -> None:
     links = {(2, 0): ProxyLink(), (0, 2): ProxyLink()}
     control = SimpleNamespace(id=0, alive=True, paused=False)
     actor = actor_of()
-    actor.cluster.control, actor.cluster.proxies = control, SimpleNamespace(link=lambda *ends: links[ends])
+    actor.cluster.controllers, actor.cluster.proxies = {0: control}, SimpleNamespace(link=lambda *ends: links[ends])
     node: Any = SimpleNamespace(id=2)
     assert Actor._hears_control(actor, node)
     links[0, 2].cut = True
     assert not Actor._hears_control(actor, node)
     links[0, 2].cut, control.paused = False, True
     assert not Actor._hears_control(actor, node)
+    actor.cluster.controllers[100] = SimpleNamespace(id=100, alive=True, paused=False)
+    links[2, 100], links[100, 2] = ProxyLink(), ProxyLink()
+    assert Actor._hears_control(actor, node)
 
 
 def test_a_log_deleted_during_the_measurement_counts_as_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

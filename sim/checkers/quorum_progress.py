@@ -1,0 +1,98 @@
+"""Quorum progress: a majority of controllers that run and reach one another commits metadata.
+
+An active controller appends a NoOpRecord every ``metadata.max.idle.interval.ms``, so a quorum that works commits all
+the time. Verifies: while a majority of the controllers runs, and no link between controllers is cut, slow or loses
+messages, they commit a further batch within a bound that the election timeouts give, counted from the last such batch
+or the last fault. A process that ends by an exception counts as one that runs: a supervisor starts it again,
+and what it does is Kafka's doing.
+
+Does not verify: a quorum that is struck by faults more often than the bound; that brokers find the leader.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from sim.checkers.checker import ALWAYS, Checker, Finding, RunEnd
+from sim.history import steps
+from sim.history.history import History
+
+_HELD: Final = (steps.MESSAGE_HELD, steps.MESSAGE_COPIED)
+
+
+class QuorumProgress(Checker):
+    """Counts the controllers that run, the links that are bad, and what is committed.
+
+    Args:
+        bound_us: how long a quorum may need to elect a leader and to commit a batch.
+    """
+
+    FINDINGS: ClassVar = (Finding("quorum-stalled", ALWAYS),)
+    of_cluster: ClassVar[bool] = True
+
+    def __init__(self, history: History, bound_us: int) -> None:
+        super().__init__(history)
+        self._bound_us = bound_us
+        self._since_us = 0
+        self._committed = 0
+        self._voters: set[int] = set()
+        """All controllers: they start at the beginning."""
+        self._down: set[int] = set()
+        """Those whose process was ended by a fault, and has not been started again."""
+        self._still: dict[int, int] = {}
+        """Controller -> number of pauses that last."""
+        self._bad = 0
+        """Number of faults of links between controllers that last."""
+        self._is_reported = False
+
+    def on_controller_process(self, step: steps.ControllerProcess) -> None:
+        node, kind = step.node, step.kind
+        if step.crashed or (kind is steps.CONTROLLER_START and node in self._voters and node not in self._down):
+            return
+        self._turn(step.at_us)
+        self._voters.add(node)
+        if kind is steps.CONTROLLER_END:
+            self._down.add(node)
+            self._still.pop(node, None)
+        elif kind is steps.CONTROLLER_START:
+            self._down.discard(node)
+        else:
+            change = 1 if kind is steps.CONTROLLER_PAUSE else -1
+            self._still[node] = self._still.get(node, 0) + change
+
+    def on_link(self, step: steps.LinkChange) -> None:
+        if _is_broker(step.broker) or _is_broker(step.offset) or step.kind is steps.MESSAGE_LOST:
+            return
+        self._turn(step.at_us)
+        self._bad += -1 if step.kind in (steps.HEAL, steps.MESSAGE_LATE) else 1
+
+    def on_raft_commit(self, step: steps.RaftCommit) -> None:
+        end = step.batches[-1].end_offset
+        if step.node >= steps.FIRST_CONTROLLER and end != self._committed:
+            self._committed = end
+            self._turn(step.at_us)
+
+    def final(self, end: RunEnd) -> None:
+        self._turn(end.now_us)
+
+    def _turn(self, now_us: int) -> None:
+        """Judge the time since the last turn, in which nothing was committed and no fault struck."""
+        waited_us = now_us - self._since_us
+        self._since_us = now_us
+        running = self._voters - self._down - {node for node, pauses in self._still.items() if pauses}
+        if self._bad or 2 * len(running) <= len(self._voters):
+            return
+        self.decided = True
+        if waited_us > self._bound_us and not self._is_reported:
+            self._is_reported = True
+            waited, bound = (f"{us / 1e6:.3f}" for us in (waited_us, self._bound_us))
+            detail = (
+                f"controllers {sorted(running)} of {sorted(self._voters)} run and reach one another, and commit "
+                f"nothing for {waited} s, longer than the bound of {bound} s"
+            )
+            self._violates("quorum-stalled", now_us, detail)
+
+
+def _is_broker(node: int) -> bool:
+    """Whether an end of a link is neither a controller nor 0, which stands for all of them."""
+    return node != 0 and not steps.FIRST_CONTROLLER <= node < steps.FIRST_CONTROLLER + 100
