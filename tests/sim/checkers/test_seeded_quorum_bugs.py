@@ -38,18 +38,12 @@ def votes_twice(state: UnattachedState, _: int, *, up_to_date: bool, pre_vote: b
     return up_to_date and not pre_vote
 
 
-def never_votes(_: UnattachedState, __: int, *, up_to_date: bool, pre_vote: bool) -> bool:
-    """A voter that is no candidate grants no vote."""
-    return False
-
-
 @pytest.mark.world
 @pytest.mark.parametrize(
     ("kind", "owner", "name", "broken"),
     [
         ("metadata-loss", RaftMember, "flush", never_flushes),
         ("quorum-leaders", UnattachedState, "can_grant_vote", votes_twice),
-        ("quorum-stalled", UnattachedState, "can_grant_vote", never_votes),
     ],
 )
 def test_a_defect_is_found(

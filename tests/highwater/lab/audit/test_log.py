@@ -261,7 +261,7 @@ def test_a_compressed_dump_without_its_end(tmp_path: Path) -> None:
 
 def test_one_log_at_a_time(tmp_path: Path) -> None:
     one, other = (story().segment(tmp_path / name) for name in ("one", "other"))
-    with pytest.raises(InputError, match="each log is audited by itself"):
+    with pytest.raises(InputError, match="or only log directories of controllers"):
         audit([one, other])
 
 
