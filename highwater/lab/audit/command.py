@@ -138,6 +138,7 @@ def command(
     if to_format is not None or (len(paths) > 1 and all(path.is_dir() for path in paths)):
         others = {
             "--distance": distance,
+            "--partition": partitions,
             "--stories": stories,
             "--broker-log": broker_logs,
             "--static": static,

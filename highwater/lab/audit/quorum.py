@@ -36,6 +36,11 @@ def audit_quorum(
             voters = [str(number) for number in quorum.voters]
             raise InputError(f"{option} {voter}: there is no such voter{did_you_mean(str(voter), voters)}")
     voter = to_format if to_format is not None else to_restart
+    if voter is not None and quorum.by_log:
+        raise InputError(
+            f"{FORMAT if to_format is not None else RESTART} {voter}: no file quorum-state names the voters (with "
+            "kraft.version 1 the metadata log does), so nobody knows here what a majority of them is"
+        )
     reasons = [] if voter is None else _reasons(quorum, voter, formats=to_format is not None)
     if voter is None:
         lacking = len(quorum.voters) != sum(map(quorum.has_all, quorum.disks.values()))
@@ -82,7 +87,9 @@ def _answer_for(voter: int, *, formats: bool, reasons: Sequence[str]) -> str:
     what = "be formatted" if formats else "be restarted"
     if reasons:
         return f"Can controller {voter} {what} now? No: without it, no majority has all metadata"
-    return f"Can controller {voter} {what} now? Yes: without it, a majority has all metadata"
+    return (
+        f"Can controller {voter} {what} now? Yes, as far as these disks show: without it, a majority has all metadata"
+    )
 
 
 def _answer(quorum: QuorumDisks) -> str:
@@ -97,11 +104,13 @@ def _told(quorum: QuorumDisks, disk: VoterDisk) -> str:
     """What a voter lacks, in a sentence."""
     shared, longest = disk.shares_with(quorum.longest), quorum.longest
     changes = counted(sum(offset >= shared for offset in longest.changes), "change")
+    if shared < longest.start_offset:
+        changes = f"what the snapshot before record {longest.start_offset} has, and {changes} since"
     if not disk.end_offset:
         return f"Controller {disk.number} has no record, and lacks {changes}."
     last = f", appended at {when(disk.time_ms)} UTC" if disk.time_ms >= 0 else ""
-    lacks = f"Controller {disk.number} lacks records {shared} to {longest.end_offset - 1}, {changes} among them"
-    return f"{lacks}: its log ends at record {disk.end_offset - 1}{last}."
+    lacks = f"Controller {disk.number} lacks records {shared} to {longest.end_offset - 1}: {changes}"
+    return f"{lacks}. Its log ends at record {disk.end_offset - 1}{last}."
 
 
 def _warnings(quorum: QuorumDisks) -> list[str]:

@@ -100,6 +100,8 @@ def read_voter(folder: Path) -> VoterDisk:
         InputError: this is no controller's folder.
         StorageError: a file cannot be read, or is corrupt.
     """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
     log = folder / LOG if (folder / LOG).is_dir() else folder
     meta = next((place / META for place in (log, log.parent) if (place / META).is_file()), None)
     if meta is None:
@@ -110,8 +112,7 @@ def read_voter(folder: Path) -> VoterDisk:
         raise InputError(f"{meta}: no node.id in it")
     cluster = _CLUSTER_ID.search(properties)
     disk = VoterDisk(int(node[1]), log, cluster[1] if cluster else "", _vote(log / QUORUM_STATE))
-    if log.is_dir():
-        _read_log(disk)
+    _read_log(disk)
     return disk
 
 
@@ -122,23 +123,22 @@ def _read_log(disk: VoterDisk) -> None:
         raise StorageError(f"{disk.folder}: {error.strerror}") from None
     files = [path for path in names if segments.SEGMENT.fullmatch(path.name)]
     snapshots = [found for path in names if (found := segments.SNAPSHOT.fullmatch(path.name))]
-    for snapshot in snapshots:  # The last one is the newest.
-        disk.start_offset = disk.end_offset = int(snapshot["offset"])
-        disk.epochs = [(int(snapshot["epoch"]), disk.end_offset)] if disk.end_offset else []
-    if not files:
-        return
-    first = int(files[0].stem)
-    if first > 0 and not any(int(snapshot["offset"]) >= first for snapshot in snapshots):
-        raise InputError(f"{disk.folder}: the log begins at record {first}, and no snapshot has what was before it")
-    disk.start_offset, disk.epochs = first, []
-    disk.end_offset = max(first, disk.end_offset)
+    newest, newest_epoch = (int(snapshots[-1]["offset"]), int(snapshots[-1]["epoch"])) if snapshots else (0, -1)
+    disk.start_offset = int(files[0].stem) if files else newest
+    if disk.start_offset > newest:
+        raise InputError(
+            f"{disk.folder}: the log begins at record {disk.start_offset}, and no snapshot has what was before it"
+        )
     for path in files:
         for batch in segments.read_batches(path):
             if batch.controller_epoch != disk.last_epoch:
                 disk.epochs.append((batch.controller_epoch, batch.base_offset))
-            disk.end_offset = max(disk.end_offset, batch.next_offset)
+            disk.end_offset = batch.next_offset
             disk.time_ms = batch.time_ms
             disk.changes += [record.offset for record in batch.records if record.type != _NO_OP]
+    if newest > disk.end_offset:  # The next start drops all that is before the snapshot.
+        disk.start_offset = disk.end_offset = newest
+        disk.epochs, disk.changes = [(newest_epoch, newest)], []
 
 
 def _vote(path: Path) -> StoredVote | None:
@@ -179,10 +179,11 @@ class QuorumDisks:
 
     @property
     def needed(self) -> int:
-        """The offset after the last record with contents of the newest log. Disks that were copied while controllers
-        ran differ in the NoOpRecords behind it.
+        """The offset after the last record with contents of the newest log, or of its snapshot. Disks that were copied
+        while controllers ran differ in the NoOpRecords behind it.
         """
-        return max(self.longest.changes, default=-1) + 1
+        longest = self.longest
+        return max(longest.changes[-1] + 1 if longest.changes else 0, longest.start_offset)
 
     @property
     def with_majority(self) -> int:
@@ -229,6 +230,8 @@ def read_quorum(folders: Sequence[Path]) -> QuorumDisks:
     named = {disk.vote.voters for disk in disks.values() if disk.vote is not None and disk.vote.voters}
     if len(named) > 1:
         raise InputError("the files quorum-state name different voters: these are disks of different times")
+    if not any(disk.end_offset for disk in disks.values()):
+        raise InputError(f"{', '.join(str(disk.folder) for disk in disks.values())}: no metadata record in any of them")
     voters = next(iter(named), tuple(sorted(disks)))
     for number, disk in disks.items():
         if number not in voters:

@@ -84,7 +84,7 @@ def test_what_a_controller_lacks_is_told_with_the_changes_among_it(
         (102, False, 41),
     ]
     text = " ".join(highwater("audit", *sorted(tmp_path.iterdir())).out.split())
-    assert "Controller 102 lacks records 41 to 85, 14 changes among them" in text
+    assert "Controller 102 lacks records 41 to 85: 14 changes. Its log ends at record 40" in text
 
 
 def test_records_that_only_one_disk_has_may_be_committed_if_another_one_is_empty(
@@ -120,6 +120,38 @@ def test_a_lost_or_old_vote_is_told(tmp_path: Path, highwater: Callable[..., Cal
     assert "Epoch 4 has several leaders: controllers 100 and 102." in " ".join(highwater("audit", *two).out.split())
 
 
+def snapshot(folder: Path, number: int, offset: int, *batches: bytes) -> Path:
+    """A controller's log directory whose log goes on from a snapshot."""
+    place = controller(folder, number, 0)
+    log = place / "__cluster_metadata-0"
+    (log / f"{0:020}.log").unlink()
+    (log / f"{offset:020}-{4:010}.checkpoint").touch()
+    (log / f"{offset:020}.log").write_bytes(b"".join(batches))
+    return place
+
+
+def test_what_a_snapshot_has_counts_also_if_nothing_was_written_since(
+    tmp_path: Path, highwater: Callable[..., Call]
+) -> None:
+    no_op = BATCHES[-1]
+    (first,) = struct.unpack_from(">q", no_op)
+    for place, batches in enumerate(([], [no_op])):
+        folder = tmp_path / str(place)
+        both = [snapshot(folder, number, first, *batches) for number in (100, 101)]
+        empty = controller(folder, 102, 0)
+        assert highwater("audit", *both, empty, "--before-format", 102).code == exit_codes.EXPECTED
+        asked = highwater("audit", *both, empty, "--before-format", 101)
+        assert asked.code == exit_codes.UNEXPECTED
+        assert f"has no record, and lacks what the snapshot before record {first} has" in " ".join(asked.out.split())
+
+
+def test_a_snapshot_beyond_the_log_takes_its_place(tmp_path: Path) -> None:
+    folder = controller(tmp_path, 100, HALF)
+    (folder / "__cluster_metadata-0" / f"{60:020}-{4:010}.checkpoint").touch()
+    disk = read_quorum([folder]).disks[100]
+    assert (disk.start_offset, disk.end_offset, disk.epochs, disk.changes) == (60, 60, [(4, 60)], [])
+
+
 def test_what_is_no_quorum_is_refused_in_a_line(tmp_path: Path, highwater: Callable[..., Call]) -> None:
     folders = quorum(tmp_path)
     broker = controller(tmp_path, 7)
@@ -127,7 +159,14 @@ def test_what_is_no_quorum_is_refused_in_a_line(tmp_path: Path, highwater: Calla
     cut = controller(tmp_path / "cut", 102)
     log = cut / "__cluster_metadata-0"
     (log / f"{0:020}.log").rename(log / f"{41:020}.log")
+    by_log = [controller(tmp_path / "by-log", number, vote={"currentVoters": []}) for number in (100, 101, 102)]
+    nothing = [controller(tmp_path / "nothing", number, 0) for number in (100, 101)]
+    segment = folders[0] / "__cluster_metadata-0" / f"{0:020}.log"
     for words, problem in (
+        ((*by_log, "--before-format", 101), "no file quorum-state names the voters"),
+        (nothing, "no metadata record in any of them"),
+        ((segment, folders[1], "--before-format", 101), "no such folder"),
+        ((*folders, "--partition", "orders-0"), "--partition is about one metadata log"),
         ((*folders, folders[0]), "are both of node 100"),
         ((*folders, broker), "is of node 7, which is no voter: 100, 101, 102"),
         ((folders[0], other), "audit each quorum by itself"),
