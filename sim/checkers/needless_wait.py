@@ -22,15 +22,14 @@ without a session; whether more was needed than Kafka needs; answers to clients 
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
+from sim.checkers.bad_links import BadLinks
 from sim.checkers.checker import ALWAYS, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.availability import STANDS_STILL
 from sim.history.history import History
 from sim.protocol.replica.partition import NO_LEADER, Partition
-
-_HELD: Final = (steps.MESSAGE_HELD, steps.MESSAGE_COPIED)
 
 
 class WaitBounds:
@@ -98,8 +97,7 @@ class Obstacles(steps.Listener):
     of_cluster: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._links = 0
-        self._held = 0
+        self._links = BadLinks()
         self.still = 0
         self.lost_us = 0
         self.waits: list[NeedlessWait] = []
@@ -107,19 +105,12 @@ class Obstacles(steps.Listener):
     @property
     def are_present(self) -> bool:
         """Whether something stands in the way."""
-        return self._links > 0 or self._held > 0 or self.still > 0
+        return self._links.are_present or self.still > 0
 
     def on_link(self, step: steps.LinkChange) -> None:
         for wait in self.waits:
             wait.turn(step.at_us)
-        if step.kind in _HELD:
-            self._held += 1
-        elif step.kind is steps.MESSAGE_LATE:
-            self._held -= self._held > 0
-        elif step.kind is steps.HEAL:
-            self._links -= 1
-        elif step.kind is not steps.MESSAGE_LOST:
-            self._links += 1
+        self._links.note(step)
 
 
 class NeedlessWait(Checker):

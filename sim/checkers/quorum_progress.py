@@ -11,13 +11,12 @@ Does not verify: a quorum that is struck by faults more often than the bound; th
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
+from sim.checkers.bad_links import BadLinks
 from sim.checkers.checker import ALWAYS, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.history import History
-
-_HELD: Final = (steps.MESSAGE_HELD, steps.MESSAGE_COPIED)
 
 
 class QuorumProgress(Checker):
@@ -41,8 +40,8 @@ class QuorumProgress(Checker):
         """Those whose process was ended by a fault, and has not been started again."""
         self._still: dict[int, int] = {}
         """Controller -> number of pauses that last."""
-        self._bad = 0
-        """Number of faults of links between controllers that last."""
+        self._links = BadLinks()
+        """Those between controllers."""
         self._is_reported = False
 
     def on_controller_process(self, step: steps.ControllerProcess) -> None:
@@ -61,16 +60,18 @@ class QuorumProgress(Checker):
             self._still[node] = self._still.get(node, 0) + change
 
     def on_link(self, step: steps.LinkChange) -> None:
-        if _is_broker(step.broker) or _is_broker(step.offset) or step.kind is steps.MESSAGE_LOST:
-            return
-        self._turn(step.at_us)
-        self._bad += -1 if step.kind in (steps.HEAL, steps.MESSAGE_LATE) else 1
+        if _is_of_quorum(step.broker) and _is_of_quorum(step.offset):
+            self._turn(step.at_us)
+            self._links.note(step)
 
     def on_raft_commit(self, step: steps.RaftCommit) -> None:
         end = step.batches[-1].end_offset
-        if step.node >= steps.FIRST_CONTROLLER and end != self._committed:
+        if step.node >= steps.FIRST_CONTROLLER and end > self._committed:
             self._committed = end
             self._turn(step.at_us)
+
+    def on_metadata_lost(self, step: steps.MetadataLost) -> None:
+        self._committed = step.offset
 
     def final(self, end: RunEnd) -> None:
         self._turn(end.now_us)
@@ -80,7 +81,7 @@ class QuorumProgress(Checker):
         waited_us = now_us - self._since_us
         self._since_us = now_us
         running = self._voters - self._down - {node for node, pauses in self._still.items() if pauses}
-        if self._bad or 2 * len(running) <= len(self._voters):
+        if self._links.are_present or 2 * len(running) <= len(self._voters):
             return
         self.decided = True
         if waited_us > self._bound_us and not self._is_reported:
@@ -93,6 +94,6 @@ class QuorumProgress(Checker):
             self._violates("quorum-stalled", now_us, detail)
 
 
-def _is_broker(node: int) -> bool:
-    """Whether an end of a link is neither a controller nor 0, which stands for all of them."""
-    return node != 0 and not steps.FIRST_CONTROLLER <= node < steps.FIRST_CONTROLLER + 100
+def _is_of_quorum(node: int) -> bool:
+    """Whether an end of a link is a controller, or 0, which stands for all of them."""
+    return node == 0 or node >= steps.FIRST_CONTROLLER

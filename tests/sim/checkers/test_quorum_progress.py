@@ -85,3 +85,13 @@ def test_a_process_that_ends_by_an_exception_is_one_that_runs() -> None:
         quorum.process(at_us, steps.CONTROLLER_END, 100, crashed=True)
         quorum.process(at_us + 50, steps.CONTROLLER_START, 100)
     assert quorum.found(2_000) == ["quorum-stalled"]
+
+
+def test_a_controller_that_commits_again_what_others_have_committed_is_no_progress() -> None:
+    quorum = Quorum()
+    quorum.commit(0)
+    quorum.commit(1)
+    for at_us in range(100, 2_000, 100):
+        quorum._end = 0
+        quorum.commit(at_us, node=101)
+    assert quorum.found(2_000) == ["quorum-stalled"]
