@@ -223,7 +223,11 @@ class Client(Node):
             self.kernel.schedule(self.kernel.now_us + self._backoff_us(), self.life, _Retry(self))
 
     def _backoff_us(self) -> int:
-        return min(self.settings.retry_us << min(max(self._failures - 1, 0), 20), self.settings.retry_max_us)
+        return self.backoff_after_us(self._failures)
+
+    def backoff_after_us(self, failures: int) -> int:
+        """The back-off after so many failures in a row, from ``retry.backoff.ms`` to ``retry.backoff.max.ms``."""
+        return min(self.settings.retry_us << min(max(failures - 1, 0), 20), self.settings.retry_max_us)
 
     def retry(self) -> None:
         """Request metadata, unless that would fail like the last time."""

@@ -427,9 +427,7 @@ class Consumer(GroupMember):
         self.kernel.schedule(first_us, self.life, Regularly(self.kernel, self.settings.auto_commit_us, act))
 
     def restart(self) -> bool:
-        """Replace the process by a new one, which begins at the committed offset.
-        False if it has not begun.
-        """
+        """Replace the process by a new one, which begins at the committed offset; False if it has not begun."""
         if self._tries == 0:
             return False
         self._preferred = NO_LEADER
@@ -553,7 +551,7 @@ class Consumer(GroupMember):
         self._reset_request = self._validation = None
 
 
-def _commit_if_reading(consumer: Consumer, _: object = None) -> None:
+def _commit_if_reading(consumer: Consumer) -> None:
     if not (consumer.paused or consumer.has_error):
         consumer.commit()
 

@@ -183,9 +183,9 @@ class ConsumerCoordinator:
         if not self._retrying:
             self._retrying = True
             self._failures += 1
-            settings = self._consumer.settings
-            wait_us = min(settings.retry_us << min(self._failures - 1, 20), settings.retry_max_us)
-            self._consumer.kernel.schedule(self._consumer.kernel.now_us + wait_us, self._consumer.life, _Again(self))
+            consumer = self._consumer
+            at_us = consumer.kernel.now_us + consumer.backoff_after_us(self._failures)
+            consumer.kernel.schedule(at_us, consumer.life, _Again(self))
 
     def retry(self) -> None:
         """The back-off has elapsed."""

@@ -13,13 +13,11 @@ from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.batch import Sequence as BatchSequence
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
 from sim.protocol.decisions import Decisions
-from sim.protocol.messages import INVALID_PRODUCER_EPOCH
+from sim.protocol.messages import INVALID_PRODUCER_EPOCH, REQUEST_TIMED_OUT
 from sim.protocol.replica.partition import NO_LEADER
 
 NETWORK_EXCEPTION: Final = "NETWORK_EXCEPTION"
 """The connection was lost before the response; set by the client, not sent by brokers."""
-REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
-"""``delivery.timeout.ms`` expired; set by the client, not sent by brokers."""
 NEVER_US: Final = 1 << 60
 
 
@@ -152,7 +150,7 @@ class Sender:
         while self.in_flight and self.in_flight[0].due_us <= latest_us:
             expired.append(self.in_flight.pop(0))
         for send in expired:
-            self._end(send, REQUEST_TIMED_OUT)
+            self._end(send, REQUEST_TIMED_OUT)  # Of delivery.timeout.ms: no broker sent it.
             if self.sequences is not None and send.sequence != NO_SEQUENCE:
                 self.sequences.expired(send)
 

@@ -32,11 +32,11 @@ from sim.protocol.messages import (
     NOT_ENOUGH_REPLICAS,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from sim.protocol.replica.partition import Partition
 
-REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
 NO_EPOCH_GIVEN: Final = -1
 """To `GroupCoordinator.resigned`: the replica is gone."""
 INITIAL: Final = "initial"

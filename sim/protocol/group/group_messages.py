@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import abc
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -100,7 +99,21 @@ class FindCoordinatorResponse(Message):
         return REPLY + self.request.about()
 
 
-class OffsetCommitRequest(Message):
+class _OfOffsets(Message):
+    """A request that needs the offsets partition, also to write to it."""
+
+    __slots__ = ()
+    needs_partition = True
+
+    def writes_to(self, names: Container[str]) -> bool:
+        return OFFSETS in names
+
+    def needs(self, names: Container[str]) -> bool:
+        """See `Event.needs`."""
+        return OFFSETS in names
+
+
+class OffsetCommitRequest(_OfOffsets):
     """A consumer commits an offset. Kafka: requests.OffsetCommitRequest.
 
     Attributes:
@@ -109,7 +122,6 @@ class OffsetCommitRequest(Message):
     """
 
     __slots__ = ("commit", "node")
-    needs_partition = True
 
     def __init__(self, node: int, commit: OffsetCommit) -> None:
         self.node: Final = node
@@ -117,13 +129,6 @@ class OffsetCommitRequest(Message):
 
     def about(self) -> int:
         return OFFSET_COMMIT + self.commit.record
-
-    def writes_to(self, names: abc.Container[str]) -> bool:
-        return OFFSETS in names
-
-    def needs(self, names: abc.Container[str]) -> bool:
-        """See `Event.needs`."""
-        return OFFSETS in names
 
 
 class OffsetCommitResponse(Message):
@@ -146,7 +151,7 @@ class OffsetCommitResponse(Message):
         return REPLY + self.request.about()
 
 
-class OffsetFetchRequest(Message):
+class OffsetFetchRequest(_OfOffsets):
     """A new process of a consumer asks where to begin, with ``RequireStable`` where the release knows it (KIP-447).
 
     Kafka: requests.OffsetFetchRequest.
@@ -158,7 +163,6 @@ class OffsetFetchRequest(Message):
     """
 
     __slots__ = ("name", "node", "number")
-    needs_partition = True
 
     def __init__(self, node: int, name: str, number: int) -> None:
         self.node: Final = node
@@ -167,13 +171,6 @@ class OffsetFetchRequest(Message):
 
     def about(self) -> int:
         return OFFSET_FETCH + self.number
-
-    def writes_to(self, names: abc.Container[str]) -> bool:
-        return OFFSETS in names
-
-    def needs(self, names: abc.Container[str]) -> bool:
-        """See `Event.needs`."""
-        return OFFSETS in names
 
 
 class OffsetFetchResponse(Message):

@@ -4,7 +4,7 @@ from sim.checkers.sequence_gap import SequenceGap
 from sim.history.history import History
 from sim.history.steps import BatchFailed
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
-from sim.protocol.client.sender import REQUEST_TIMED_OUT
+from sim.protocol.messages import REQUEST_TIMED_OUT
 from tests.sim.checkers.driven import end_of
 from tests.sim.checkers.histories import commit, kinds, log
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.protocol.client.producer_sequences import ProducerSequences
-from sim.protocol.client.sender import NETWORK_EXCEPTION, NEVER_US, REQUEST_TIMED_OUT, ProducerBatch, Sender
+from sim.protocol.client.sender import NETWORK_EXCEPTION, NEVER_US, ProducerBatch, Sender
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     INVALID_PRODUCER_EPOCH,
     NOT_LEADER_OR_FOLLOWER,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
+    REQUEST_TIMED_OUT,
     UNKNOWN_PRODUCER_ID,
 )
 from sim.protocol.modes import MODES
