@@ -57,3 +57,9 @@ def test_a_defect_is_found(
     assert kind not in without_a_defect
     monkeypatch.setattr(owner, name, broken)
     assert any(kind in inside(seed) for seed in SEEDS)
+
+
+def test_a_stall_by_pre_votes_is_found_and_there_is_none_without_them() -> None:
+    scenario = load("quorum-empty-leader")
+    assert "quorum-stalled" in run_row(scenario, "elr-4.3", 0)["violations_inside"].split(",")
+    assert "quorum-stalled" not in run_row(scenario, "elr-4.3", 0, {"pre_vote": "none"})["violations"].split(",")
