@@ -31,7 +31,7 @@ DOES: Final[Mapping[str, str]] = {
     "ack-under-min-isr": "acknowledges below min.insync.replicas",
     "metadata-loss": "loses or changes committed metadata",
     "quorum-leaders": "has two controllers lead in one epoch",
-    "quorum-stalled": "commits no metadata though a majority of controllers runs",
+    "quorum-stalled": "commits no metadata though no fault stops a majority of the controllers",
     "controller-crashes": "has controllers resign one after another by an exception",
     "stale-setting": "uses another value of a setting than the one that was set",
     "needless-wait": "waits longer than its settings explain",

@@ -535,7 +535,7 @@ def _brokers(brokers: Sequence[int]) -> str:
 
 def _like(step: Shown) -> str:
     """A key that equal steps of the same place share; empty for steps about one record."""
-    keys = ("step", "broker", "source", "target", "reassignment", "target_replicas")
+    keys = ("step", "broker", "node", "cause", "source", "target", "reassignment", "target_replicas")
     return "" if "record" in step else " ".join(str(step.get(key, "")) for key in keys)
 
 

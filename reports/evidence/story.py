@@ -34,7 +34,7 @@ HAPPENED: Final[Mapping[str, str]] = {
     "hw-regression": "high watermark that clients saw went BACK",
     "metadata-loss": "committed metadata LOST or changed",
     "quorum-leaders": "TWO controllers led in one epoch",
-    "quorum-stalled": "a majority of controllers ran, and committed NOTHING",
+    "quorum-stalled": "no fault stopped a majority of the controllers, and they committed NOTHING",
     "consumer-skip": "a consumer SKIPPED records",
     "reset-skip": "a consumer that reset its position SKIPPED records",
     "committed-offset-back": "a group's committed offset went BACK",

@@ -1,4 +1,4 @@
-"""Quorum progress: a majority of controllers that run and reach one another commits metadata.
+"""Quorum progress: a majority of controllers that no fault stops commits metadata.
 
 An active controller appends a NoOpRecord every ``metadata.max.idle.interval.ms``, so a quorum that works commits all
 the time. Verifies: while a majority of the controllers runs, and no link between controllers is cut, slow or loses
@@ -88,8 +88,8 @@ class QuorumProgress(Checker):
             self._is_reported = True
             waited, bound = (f"{us / 1e6:.3f}" for us in (waited_us, self._bound_us))
             detail = (
-                f"controllers {sorted(running)} of {sorted(self._voters)} run and reach one another, and commit "
-                f"nothing for {waited} s, longer than the bound of {bound} s"
+                f"no fault stops controllers {sorted(running)} of {sorted(self._voters)} or their links, and they "
+                f"commit nothing for {waited} s, longer than the bound of {bound} s"
             )
             self._violates("quorum-stalled", now_us, detail)
 

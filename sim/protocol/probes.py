@@ -94,7 +94,7 @@ _CHECKED: Final[Mapping[str, str]] = {
     "metadata-loss": "a second process knew a record of a replicated quorum to be committed",
     "quorum-leaders": "a second controller led a replicated quorum",
     "committed-offset-back": "a new process of a consumer that had committed was answered what is committed",
-    "quorum-stalled": "a majority of the controllers ran, without a fault of their links",
+    "quorum-stalled": "no fault stopped a majority of the controllers or touched their links",
 }
 """First kind of a checker's findings -> when it has decided."""
 

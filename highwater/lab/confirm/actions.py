@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import permutations
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
@@ -101,7 +100,7 @@ def _slow(actor: Actor, params: Mapping[str, Any], source: int, target: int) -> 
 def _heal(actor: Actor, params: Mapping[str, Any]) -> None:
     ends = {node_of(params[end]) for end in ("from", "to") if end in params}
     if len(ends) == 2:
-        actor.heal([link for pair in permutations(ends) for link in actor.cluster.links(*pair)])
+        actor.heal(_links(actor, params))
         return
     those = set(actor.cluster.controllers) if ends == {CONTROL} else ends
     actor.heal([link for link in actor.cluster.proxies.links() if not ends or those & set(link)])

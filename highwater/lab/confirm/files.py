@@ -75,7 +75,7 @@ def batches_in(data: bytes) -> list[Stored]:
     Record formats before 2 have no batches: successive records with the same name count as one.
     """
     found: list[Stored] = []
-    for start, end, epoch in _frames(data):
+    for start, end, epoch in frames(data):
         batch = _batch(data[start:end])
         if batch is None:
             break
@@ -92,12 +92,11 @@ def batches_in(data: bytes) -> list[Stored]:
 
 def boundaries(data: bytes) -> list[int]:
     """Ends of complete batches in a segment, in bytes."""
-    return [end for _, end, _ in _frames(data)]
+    return [end for _, end, _ in frames(data)]
 
 
-def _frames(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Beginning, end and leader epoch of each batch."""
-    start = 0
+def frames(data: bytes, start: int = 0) -> Iterator[tuple[int, int, int]]:
+    """Beginning, end and leader epoch of each whole batch of a segment, from a byte on."""
     while start + _HEAD.size <= len(data):
         _, length, epoch, magic = _HEAD.unpack_from(data, start)
         end = start + _OVERHEAD + length

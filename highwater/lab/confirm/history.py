@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from highwater.lab.confirm.files import frames
 from sim.history import steps as kinds
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class ControlPlaneHistory(ABC):
 
     @abstractmethod
     def poll(self) -> list[Shown]:
-        """Return the steps since the last poll, each with ``at_ms``, its wall-clock time."""
+        """Return the steps since the last poll."""
 
 
 # KRaft.
@@ -116,7 +117,7 @@ class MetadataLogReads(ControlPlaneHistory):
         steps: list[Shown] = []
         for segment in sorted(self._folder.glob("[0-9]*.log")):
             data = segment.read_bytes()
-            for start, end in batches_in(data, self._done.get(segment, 0)):
+            for start, end, _ in frames(data, self._done.get(segment, 0)):
                 self._done[segment] = end
                 steps += self._committed(data[start:end])
         return steps
@@ -136,7 +137,7 @@ class MetadataLogReads(ControlPlaneHistory):
         else:
             for record in batch:
                 steps += self._applied(record.value)
-        return [{**step, "at_ms": batch.max_timestamp} for step in steps]
+        return steps
 
     def _control(self, batch: Any) -> list[Shown]:  # noqa: ARG002 - for several controllers
         """The steps of a committed batch of the quorum's own."""
@@ -196,17 +197,6 @@ class MetadataLogReads(ControlPlaneHistory):
 
 def _fencing(broker: int, *, fenced: bool) -> Shown:
     return {"step": kinds.SESSION_END.name if fenced else kinds.UNFENCED.name, "broker": broker}
-
-
-def batches_in(data: bytes, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Where each whole batch of a segment begins and ends, in bytes."""
-    while start + _LOG_OVERHEAD <= len(data):
-        _, length = struct.unpack_from(">qi", data, start)
-        end = start + _LOG_OVERHEAD + length
-        if length <= 0 or end > len(data):
-            return
-        yield start, end
-        start = end
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -281,8 +271,8 @@ class ZooKeeperHistory(ControlPlaneHistory):
                 data = file.read()
             for body, end in _transactions(data):
                 self._done[path] = done + end
-                session, _, _, at_ms, kind = struct.unpack_from(">qiqqi", body)
-                steps += [{**step, "at_ms": at_ms} for step in self._applied(kind, session, body[32:])]
+                session, _, _, _, kind = struct.unpack_from(">qiqqi", body)
+                steps += self._applied(kind, session, body[32:])
         return steps
 
     def _applied(self, kind: int, session: int, body: bytes) -> list[Shown]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from highwater.lab.confirm.history import MetadataLogReads, PartitionSnapshot, batches_in
+from highwater.lab.confirm.files import frames
+from highwater.lab.confirm.history import MetadataLogReads, PartitionSnapshot
 from sim.history import steps as kinds
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from highwater.lab.confirm.partitions import KafkaPartition
     from sim.history.trace import Shown
 
-_HEAD: Final = struct.Struct(">qii")
-"""Base offset, length, leader epoch."""
+_BASE_OFFSET: Final = struct.Struct(">q")
 _LAST_OFFSET: Final = struct.Struct(">i")
 _LAST_OFFSET_AT: Final = 23
 _KIND: Final = struct.Struct(">hh")
@@ -116,8 +116,8 @@ class QuorumLogReads(MetadataLogReads):
         self._stamps[controller] = stamp
         found = self._logs[controller] = {}
         for data in contents:
-            for start, end in batches_in(data):
-                base, _, epoch = _HEAD.unpack_from(data, start)
+            for start, end, epoch in frames(data):
+                (base,) = _BASE_OFFSET.unpack_from(data, start)
                 (delta,) = _LAST_OFFSET.unpack_from(data, start + _LAST_OFFSET_AT)
                 found[base] = LoggedBatch(base, base + delta, epoch, data[start:end])
         return True

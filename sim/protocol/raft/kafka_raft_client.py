@@ -761,12 +761,14 @@ class KafkaRaftClient:
         """Follow a leader, or begin an epoch, of which a request or response tells.
 
         Raises:
-            IllegalRaftStateError: an epoch has two leaders.
+            IllegalRaftStateError: an epoch has two leaders, or this node leads it and does not know that.
 
         Kafka: KafkaRaftClient#maybeTransition.
         """
         quorum = self.quorum
         if not self._has_consistent_leader(leader, epoch):
+            if leader == quorum.local_id:
+                raise IllegalRaftStateError(f"a message names itself as the leader of epoch {epoch}, which it is not")
             raise IllegalRaftStateError(f"epoch {epoch} has leaders {quorum.leader} and {leader}")
         if epoch > quorum.epoch:
             if leader != NO_NODE:

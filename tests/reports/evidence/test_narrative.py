@@ -236,3 +236,12 @@ def test_an_isr_that_goes_back_with_lost_metadata_is_no_decision_of_a_rule() -> 
     assert f"{back}acknowledged before." in found
     assert not any("isr_eligibility" in text for text in found)
     assert "Controller 102 has committed offset 19, where another batch was committed (metadata-loss)." in found
+
+
+def test_ends_of_one_controller_are_counted_and_those_of_another_are_told() -> None:
+    """100 ends at each start, by the same exception; 101 was killed before."""
+    found = texts("quorum-empty-leader", "elr-4.3")
+    cause = "a message names itself as the leader of epoch 1, which it is not"
+    assert any(text.startswith(f"The process of controller 100 ends ({cause}).") for text in found)
+    assert "The process of controller 101 ends (kill)." in found
+    assert "The process of controller 100 ends (disk-replaced)." in found

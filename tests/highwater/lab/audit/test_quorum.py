@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from highwater.lab.audit.voters import read_quorum
-from highwater.lab.confirm.history import batches_in
+from highwater.lab.confirm.files import frames
 from sim import exit_codes
 from tests.conftest import Call
 from tests.places import FIXTURES
 
 LOG = (FIXTURES / "metadata" / "quorum-4.4.0" / f"{0:020}.log").read_bytes()
-BATCHES = [LOG[start:end] for start, end in batches_in(LOG)]
+BATCHES = [LOG[start:end] for start, end, _ in frames(LOG)]
 WHOLE = len(BATCHES)
 HALF = 26
 VOTERS = [{"voterId": voter} for voter in (100, 101, 102)]

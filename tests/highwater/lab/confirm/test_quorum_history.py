@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from highwater.lab.confirm.history import MetadataLogReads, batches_in
+from highwater.lab.confirm.files import frames
+from highwater.lab.confirm.history import MetadataLogReads
 from highwater.lab.confirm.partitions import FIRST
 from highwater.lab.confirm.quorum_history import QuorumLogReads
 from tests.highwater.lab.confirm.test_history import BROKERS, schemas, states_told
@@ -17,7 +18,7 @@ pytest.importorskip("kafka")
 __all__ = ["schemas"]
 
 LOG = (BROKERS / "metadata-4.1.0.log").read_bytes()
-BATCHES = [LOG[start:end] for start, end in batches_in(LOG)]
+BATCHES = [LOG[start:end] for start, end, _ in frames(LOG)]
 EPOCH_AT = 12
 
 
