@@ -139,6 +139,8 @@ hunt: venv
 	$(BIN)/python -m tests.verification.hunt.reference
 	$(BIN)/python -m tests.verification.hunt.elision
 	$(BIN)/python -m tests.verification.hunt.elision --scenario elr-chaos --modes kraft,elr,elr-4.3,elr-recovery --seeds 8000
+	$(BIN)/python -m tests.verification.hunt.elision --scenario quorum --modes kraft,elr,elr-4.3 --seeds 4000
+	$(BIN)/python -m tests.verification.hunt.elision --scenario datacenter --modes kraft,elr,elr-4.3 --seeds 4000
 	$(BIN)/python -m tests.verification.hunt.elision --scenario reassignments --modes elr-4.3,elr-repaired --seeds 4000
 	$(BIN)/python -m tests.verification.hunt.elision --scenario operations --modes kraft,elr,elr-4.3,elr-repaired --seeds 3000
 	$(BIN)/python -m tests.verification.hunt.elision --scenario messages --modes kip320,kraft,elr-4.3,elr-repaired --seeds 3000

@@ -182,6 +182,7 @@ def _controller(cluster: Cluster, node: int) -> Fields:
     """The state of a controller in the metadata quorum, and the ends of its metadata log."""
     assert cluster.quorum is not None
     controllers = cluster.quorum.controllers
+    controllers.end_idle()
     log, process = controllers.machines[node].log, controllers.running.get(node)
     ends = {"leo": log.end_offset, "flushed": log.flushed_offset}
     if process is None:

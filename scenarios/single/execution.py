@@ -546,6 +546,7 @@ class Execution:
 
     def _heal(self) -> None:
         self._end_window()
+        self.cluster.network.end_idle()
         self.cluster.control.release()
         self.injection.stop()
         self.injection.heal()
@@ -555,6 +556,7 @@ class Execution:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
+        self.cluster.network.end_idle()
         for convergence in self.convergence.partitions:
             self._check_partition(convergence)
         self._label()

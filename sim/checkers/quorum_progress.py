@@ -68,7 +68,10 @@ class QuorumProgress(Checker):
         end = step.batches[-1].end_offset
         if step.node >= steps.FIRST_CONTROLLER and end > self._committed:
             self._committed = end
-            self._turn(step.at_us)
+            if step.elided:
+                self._since_us = step.at_us
+            else:
+                self._turn(step.at_us)
 
     def on_metadata_lost(self, step: steps.MetadataLost) -> None:
         self._committed = step.offset

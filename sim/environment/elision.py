@@ -30,6 +30,8 @@ What would change the history:
   same microsecond must not depend on when it was scheduled (`sim.kernel.scheduler.Kernel.schedule_task`).
 - A follower outside the ISR: each of its fetches may let it join, so they are always simulated.
 
+What a replicated quorum does while nothing changes is elided as a whole: `sim.hosts.idle_quorum`.
+
 With ``sim.elision = false`` everything is simulated, and the history must be the same; `make hunt` compares both. The
 decisions and their tests are in sim/environment/DESIGN.md.
 """

@@ -143,6 +143,7 @@ class Node(Receiver):
         """Call a handler in the process, as soon as it is not paused."""
         held = self.life.held
         self.end_elision()
+        self.end_idle()
         if held is None:
             handler(argument)
         else:
@@ -180,6 +181,9 @@ class Node(Receiver):
         for exchange in elided[:]:
             if isinstance(exchange, kind):
                 exchange.end(self.network.now_us)
+
+    def end_idle(self) -> None:
+        """End the elision of what a metadata quorum does while nothing changes, if this node takes part in it."""
 
     def reach(self, peer: int) -> Channel[Any] | None:
         """The connection to a node, opened if necessary; None while that node is down."""
@@ -508,6 +512,11 @@ class Channel(Gate, Generic[Target]):
         """Deliver an elidable message at a given time."""
         self._kernel.schedule_first(arrival_us, self, message)
 
+    def note_sent(self, about: int, count: int) -> None:
+        """Count messages with this subject that were elided."""
+        sent = self._link.sent
+        sent[about] = sent.get(about, 0) + count
+
     def close(self) -> None:
         """Close the connection because a process ended; messages in flight are lost."""
         self.open = False
@@ -618,6 +627,7 @@ class Network:
         at once.
         """
         node.end_elision()
+        node.end_idle()
         del self.nodes[node.node]
         self._peers.pop(node.node, None)
         node.end()
@@ -674,6 +684,12 @@ class Network:
         """End all elided exchanges, because anything may change."""
         for node in self.nodes.values():
             node.end_elision()
+            node.end_idle()
+
+    def end_idle(self) -> None:
+        """End the elision of what a metadata quorum does while nothing changes."""
+        for node in self.nodes.values():
+            node.end_idle()
 
     def is_cut(self, source: int, target: int) -> bool:
         """Whether this direction is cut."""
@@ -697,6 +713,8 @@ class Network:
         """End elided exchanges between two nodes, because a link is about to change."""
         one, other = self.nodes.get(source), self.nodes.get(target)
         if one is not None and other is not None:
+            one.end_idle()
+            other.end_idle()
             for exchange in one.life.elided[:]:
                 if exchange in other.life.elided:
                     exchange.end(self._kernel.now_us)
@@ -704,6 +722,7 @@ class Network:
     def pause(self, node: Node) -> None:
         """Pause a process; see `Node.freeze`."""
         node.end_elision()
+        node.end_idle()
         node.freeze(self._kernel.now_us)
         self._update_channels(node)
 
@@ -715,6 +734,7 @@ class Network:
     def set_backlog(self, node: Node, waiting: Backlog | None) -> None:
         """Set the backlog for events that have to wait, or None if none have to; see `Node.waiting`."""
         if self.nodes.get(node.node) is node:
+            node.end_idle()
             node.waiting = waiting
             node.update_gate()
             self._update_channels(node)

@@ -8,7 +8,7 @@ pairs of id and broker epoch; here, each broker has a random rank.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from sim.kernel.scheduler import Event, Gate, Kernel
@@ -74,6 +74,8 @@ class BrokerHeartbeatTracker:
 
     Attributes:
         suspended: brokers whose heartbeats are elided, so that their sessions do not expire.
+        elided: broker whose heartbeats to a replicated quorum are elided -> when the last before a time arrived; -1:
+            none did.
         unfenced: the unfenced brokers.
     """
 
@@ -91,6 +93,7 @@ class BrokerHeartbeatTracker:
         self._sessions: dict[int, _Session] = {}
         self.unfenced: set[int] = set()
         self.suspended: set[int] = set()
+        self.elided: dict[int, Callable[[int], int]] = {}
 
     @property
     def brokers(self) -> list[int]:
@@ -214,6 +217,8 @@ class BrokerHeartbeatTracker:
         session.check_us = -1
         if not self._may_expire(broker, session) or broker in self.suspended:
             return
+        if self.elided and broker in self.elided:
+            session.heard_us = max(session.heard_us, self.elided[broker](now_us))
         if self._fenced_at_us(session) > now_us:
             self._schedule_check(broker, session)
             return

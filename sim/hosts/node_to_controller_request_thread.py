@@ -69,6 +69,10 @@ class NodeToControllerRequestThread:
         """Drop all requests, because the process ended."""
         self._pending = [None] * _LANES
 
+    def may_ping(self, node: int) -> bool:
+        """Whether the next heartbeat would go to a node, and none waits for its response."""
+        return self._pending[0] is None and self._addresses[0] in (node, NO_NODE)
+
     def send(self, request: Message) -> None:
         """Send a request. If an earlier one was not answered, it has timed out."""
         lane = _lane_of(request)

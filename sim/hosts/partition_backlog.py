@@ -102,6 +102,7 @@ class PartitionBacklog(Backlog):
     def stall(self, *, stalled: bool) -> None:
         """Stall the disk, so that events which need the partition wait; or resume it and deliver them."""
         self._broker.end_elision()
+        self._broker.end_idle()
         self.disk_stalled = stalled
         self._replicas.isr_expiration.schedule()
         self._broker.deliver_backlog()
@@ -109,11 +110,13 @@ class PartitionBacklog(Backlog):
     def stall_directory(self, stall: DirectoryStall) -> None:
         """Let a log directory not answer, so that events which write to it wait."""
         self._broker.end_elision()
+        self._broker.end_idle()
         self.stalled.append(stall)
         self._broker.deliver_backlog()
 
     def directory_works(self, stall: DirectoryStall) -> None:
         """Let a log directory answer again, and deliver the events that waited for it."""
         self._broker.end_elision()
+        self._broker.end_idle()
         self.stalled.remove(stall)
         self._broker.deliver_backlog()

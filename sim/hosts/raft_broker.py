@@ -6,7 +6,10 @@ What the broker gets to know as committed at once is one delta.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from sim.environment.network import Channel
+from sim.environment.storage import LogDirectory
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.broker_lifecycle import BrokerLifecycle
@@ -14,13 +17,15 @@ from sim.hosts.broker_metadata_publisher import BrokerMetadataPublisher
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.kraft_metadata_cache import KRaftMetadataCache
 from sim.hosts.node_to_controller_request_thread import NodeToControllerRequestThread
+from sim.hosts.raft_controller import RaftController
 from sim.hosts.raft_machine import RaftMachine
-from sim.hosts.raft_member import RaftMember, has_content, records_of
+from sim.hosts.raft_member import IdleTime, RaftMember, has_content, records_of
 from sim.kernel.build import COMPILED
-from sim.kernel.message import Message
+from sim.kernel.message import REPLY, Message
 from sim.kernel.scheduler import Event, IdleCall, noop
 from sim.protocol.kraft.metadata import NoOpRecord, Record
 from sim.protocol.kraft.quorum_messages import (
+    HEARTBEAT,
     AlterPartitionResponse,
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
@@ -41,6 +46,7 @@ class ObserverSetup:
         key: of random numbers.
         delays_us: broker -> by how much committed records reach it later.
         committed: called with broker, incarnation and batches that it knows to be committed.
+        members: see `RaftMember`.
     """
 
     def __init__(
@@ -49,7 +55,9 @@ class ObserverSetup:
         raft: QuorumConfig,
         key: int,
         committed: Callable[[int, int, Sequence[RaftBatch]], None],
+        members: dict[int, RaftMember],
     ) -> None:
+        self.members = members
         self.machines = machines
         self.logs: dict[int, RaftMachine] = {}
         self.raft = raft
@@ -68,16 +76,64 @@ class ObserverSetup:
 
 
 class RaftBrokerLifecycle(BrokerLifecycle):
-    """The lifecycle of such a broker, whose heartbeats are all simulated."""
+    """The lifecycle of such a broker."""
 
-    __slots__ = ()
+    __deletable__ = ("_observer",)
+    __slots__ = ("_observer",)
+
+    def __init__(self, broker: RaftBroker) -> None:
+        super().__init__(broker)
+        self._observer = broker
+
+    def dispose(self) -> None:
+        super().dispose()
+        del self._observer
 
     def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
         broker = self._broker
+        idle = self._observer.member.idle
+        if idle is not None:
+            if self._is_elided(idle):
+                return
+            idle.end()
         request = self.new_heartbeat(want_fence=want_fence, want_shut_down=want_shut_down)
         if not broker.zombie:
             broker.to_control(request)
         self._channel.await_response(request, broker.kernel.now_us)
+
+    def _is_elided(self, idle: IdleTime) -> bool:
+        """Elide this heartbeat and later ones, if all arrive, and change nothing but the session."""
+        broker, manager, observer = self._broker, self.manager, self._observer
+        leader = observer.member.leader
+        channel: Channel[RaftController] | None = broker.out.get(leader)
+        if channel is None or broker.zombie or self.fenced or not manager.is_steady(fenced=False):
+            return False
+        controller = channel.target
+        back = controller.out.get(broker.node)
+        if back is None or not observer.requests.may_ping(leader) or not broker.network.is_steady(broker, controller):
+            return False
+        back_us = back.latency_us(REPLY + HEARTBEAT)
+        round_us, arrives_us = channel.usual_us + back_us, broker.kernel.now_us + channel.usual_us
+        return (
+            round_us < self._channel.timeout_us
+            and controller.is_keepalive(broker.node, broker.broker_epoch, arrives_us, round_us + manager.interval_us)
+            and idle.elide_heartbeats(broker, back_us, manager.interval_us, observer.steady_offset)
+        )
+
+    def resume_pings(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:  # noqa: ARG002
+        self.manager.resume(next_us - self._broker.kernel.now_us)
+
+    def cordon(self) -> None:
+        self._observer.end_idle()
+        super().cordon()
+
+    def report_failed(self, directory: LogDirectory) -> None:
+        self._observer.end_idle()
+        super().report_failed(directory)
+
+    def begin_shutdown(self) -> None:
+        self._observer.end_idle()
+        super().begin_shutdown()
 
 
 class MetadataLoader(BrokerMetadataPublisher):
@@ -96,6 +152,20 @@ class MetadataLoader(BrokerMetadataPublisher):
 
     def fetch(self) -> None:
         """See `BrokerMetadataPublisher.fetch`: the Raft thread does what is needed."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether all records that it has received are applied."""
+        return 0 <= self.published_us < self._broker.kernel.now_us and self._metadata.image.offset == self.received
+
+    @property
+    def has_all(self) -> bool:
+        """Whether it has received all records that were committed."""
+        return self.received == len(self._records)
+
+    def publish(self) -> None:
+        self._broker.end_idle()
+        super().publish()
 
     def commit(self, batches: Sequence[RaftBatch], delay_us: int) -> None:
         """Apply batches as one delta, or do so later. Kafka: MetadataLoader#handleCommit."""
@@ -179,8 +249,15 @@ class RaftBroker(KRaftBroker):
             self._on_leader_change,
             noop,
             self.halt,
+            observer.members,
         )
+        self.member.acts_at_once = self._acts_at_once
         self.requests = NodeToControllerRequestThread(self, startup.kernel, self.member)
+
+    @property
+    def metadata_offset(self) -> int:
+        self.end_idle()
+        return self.image.offset
 
     def new_lifecycle(self) -> BrokerLifecycle:
         return RaftBrokerLifecycle(self)
@@ -209,6 +286,21 @@ class RaftBroker(KRaftBroker):
         observer = self._observer
         observer.committed(self.node, self.incarnation, batches)
         self.loader.commit(batches, observer.delays_us.get(self.node, 0))
+
+    def _acts_at_once(self) -> bool:
+        """See `RaftMember.acts_at_once`: or later, when the broker takes part in nothing that is elided."""
+        delays, backlog = self._observer.delays_us, self.backlog
+        if delays.get(self.node) or backlog.stalled or not self.loader.has_all:
+            return False
+        return self.loader.is_current or (self.waiting is not None and self.ready)
+
+    @property
+    def steady_offset(self) -> int:
+        """The metadata offset while the broker applies nothing, -1 if it applies what is committed at once."""
+        return -1 if self.waiting is None else self.image.offset
+
+    def end_idle(self) -> None:
+        self.member.end_idle()
 
     def _on_leader_change(self, leader: LeaderAndEpoch) -> None:
         """The next request that has no controller finds the leader."""

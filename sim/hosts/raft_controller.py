@@ -7,13 +7,13 @@ committed. A controller that is not active refuses them (NOT_CONTROLLER).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from sim.config import Value
 from sim.environment.network import Node
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
+from sim.hosts.idle_quorum import NO_OP_US, Latencies, PeriodTimes, begin_idle_time
 from sim.hosts.raft_machine import RaftMachine
 from sim.hosts.raft_member import RaftMember
 from sim.hosts.settings import QuorumSettings
@@ -47,9 +47,6 @@ from sim.protocol.raft.kafka_raft_client import LeaderAndEpoch, QuorumConfig
 from sim.protocol.raft.raft_log import RaftBatch
 from sim.protocol.raft.raft_messages import RaftRequest, RaftResponse
 
-NO_OP_US: Final = 500_000
-"""``metadata.max.idle.interval.ms``: how often the active controller appends a record without contents."""
-
 
 class ControllerSetup:
     """What all controllers of a quorum share.
@@ -59,6 +56,8 @@ class ControllerSetup:
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
         expiry_ranks: see `ControlPlaneSetup`.
         key: of their random numbers.
+        members: see `RaftMember`.
+        period_times: see `sim.hosts.idle_quorum.IdleQuorum`.
     """
 
     def __init__(
@@ -76,7 +75,10 @@ class ControllerSetup:
         committed: Callable[[RaftController, Sequence[RaftBatch]], None],
         claimed: Callable[[RaftController], None],
         crashed: Callable[[RaftController, str], None],
+        members: dict[int, RaftMember],
     ) -> None:
+        self.members = members
+        self.period_times: dict[Latencies, PeriodTimes] = {}
         self.machines = machines
         self.decide = decide
         self.config = config
@@ -104,7 +106,9 @@ class _ActiveSessions:
         self._controller = None
 
     def end_elision(self) -> None:
-        """No exchange with a replicated quorum is elided."""
+        """See `sim.hosts.broker_heartbeat_tracker.Quorum.end_elision`."""
+        if self._controller is not None:
+            self._controller.end_idle()
 
     def fence(self, broker: int) -> None:
         """See `sim.hosts.broker_heartbeat_tracker.Quorum.fence`."""
@@ -194,6 +198,7 @@ class RaftController(Node):
             self._on_leader_change,
             self._on_leadership,
             self._on_crash,
+            setup.members,
             early_us=early_us,
         )
         self.controller.client = self.member.client
@@ -287,13 +292,26 @@ class RaftController(Node):
 
     def _append_later(self, epoch: int) -> None:
         """Schedule the next record without contents."""
-        self.kernel.schedule(self.kernel.now_us + NO_OP_US, self.life, IdleCall(self._append_no_op, epoch))
+        self.kernel.schedule(self.kernel.now_us + NO_OP_US, self.life, IdleCall(self.append_no_op, epoch))
 
-    def _append_no_op(self, epoch: int) -> None:
-        if epoch == self.epoch:
+    def append_no_op(self, epoch: object) -> None:
+        """See `ActiveController.append_no_op`."""
+        if epoch == self.epoch and not self._begin_idle_time():
             self.controller.append_no_op(self.kernel.now_us)
             self._after_event()
-            self._append_later(epoch)
+            self._append_later(self.epoch)
+
+    def _begin_idle_time(self) -> bool:
+        """Elide the record that is due, and what follows from it (`sim.hosts.idle_quorum`), if nothing else happens."""
+        setup = self._setup
+        return not self.controller.waits and begin_idle_time(self, setup.decide, setup.raft, setup.period_times)
+
+    def skip_no_ops(self, count: int) -> None:
+        """See `ActiveController.skip_no_ops`."""
+        self.controller.skip_no_ops(count)
+
+    def end_idle(self) -> None:
+        self.member.end_idle()
 
     def schedule_recovery_timeout(self, timer: int, after_us: int) -> None:
         """See `RecoveryHost.schedule_recovery_timeout`."""
@@ -309,6 +327,7 @@ class RaftController(Node):
 
     def run(self, operation: Operation, answer: Answer = noop) -> None:
         """Process an event of the active controller; the answer waits for its records."""
+        self.end_idle()
         try:
             self.controller.run(operation, answer, self.kernel.now_us)
         except NotAssignedError as exception:
@@ -322,6 +341,7 @@ class RaftController(Node):
         """Stop to be active; False for a standby. Kafka: QuorumController#renounce."""
         if self.active is None:
             return False
+        self.end_idle()
         self.controller.renounce()
         self.member.drive()
         return True
@@ -344,7 +364,40 @@ class RaftController(Node):
 
     def has_session(self, broker: int) -> bool:
         """See `QuorumControllerHost.has_session`."""
+        self.end_idle()
         return self.sessions is not None and self.sessions.is_open(broker)
+
+    # Elision of heartbeats: see `sim.environment.elision`.
+
+    def is_keepalive(self, broker: int, broker_epoch: int, arrives_us: int, interval_us: int) -> bool:
+        """Whether a heartbeat that arrives at that time, and others at that interval, would only keep the session."""
+        active, sessions = self.active, self.sessions
+        if active is None or sessions is None:
+            return False
+        brokers = active.image.brokers
+        known = brokers.get(broker)
+        return (
+            known is not None
+            and known.broker_epoch == broker_epoch
+            and not known.fenced
+            and not any(entry.shutting_down for entry in brokers.values())
+            and sessions.cannot_expire(broker, arrives_us, interval_us)
+        )
+
+    def begin_heartbeats(self, broker: int, heard_us: Callable[[int], int]) -> None:
+        """See `ActiveController.begin_heartbeats`."""
+        assert self.sessions is not None
+        self.sessions.elided[broker] = heard_us
+
+    def end_heartbeats(self, broker: int, last_us: int, metadata_offset: int) -> None:
+        """See `ActiveController.end_heartbeats`."""
+        active, sessions = self.active, self.sessions
+        assert active is not None
+        assert sessions is not None
+        del sessions.elided[broker]
+        if last_us >= 0:
+            sessions.note_heartbeat(broker, last_us)
+            active.note_metadata_offset(broker, metadata_offset)
 
     # Messages.
 
@@ -355,6 +408,7 @@ class RaftController(Node):
             channel.send(message)
 
     def receive(self, message: Event) -> None:
+        self.end_idle()
         if isinstance(message, RaftRequest | RaftResponse):
             self.member.receive(message)
         elif isinstance(message, BrokerHeartbeatRequest):

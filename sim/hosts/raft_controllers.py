@@ -60,6 +60,11 @@ class RaftControllers:
                 found = process
         return found if found is not None and not found.frozen else None
 
+    def end_idle(self) -> None:
+        """End the idle time of the quorum."""
+        for process in self.running.values():
+            process.end_idle()
+
     # Processes.
 
     def boot(self, network: Network) -> None:
@@ -72,6 +77,7 @@ class RaftControllers:
         """Start a controller's process; False if it runs."""
         if node in self.running:
             return False
+        self.end_idle()
         self._start(node, 0)
         return True
 
@@ -84,6 +90,7 @@ class RaftControllers:
 
     def _end(self, node: int, cause: str, *, silently: bool = False, lost: int = -1, crashed: bool = False) -> None:
         """End a controller's process at once, if one runs, and note what its machine has lost."""
+        self.end_idle()
         process = self.running.pop(node, None)
         if process is not None:
             self._ended.append(process)
@@ -108,6 +115,7 @@ class RaftControllers:
 
     def lose_power(self, node: int) -> bool:
         """Cut the power of a controller's machine; False if no process ran and nothing was lost."""
+        self.end_idle()
         ran = node in self.running
         lost = self.machines[node].lose_power()
         # What was not fsynced may be lost, without any excuse.
@@ -117,6 +125,7 @@ class RaftControllers:
     def replace_disk(self, node: int) -> bool:
         """Replace a controller's disk by an empty one, formatted with the same id; False if nothing changes."""
         machine = self.machines[node]
+        self.end_idle()
         ran, had = node in self.running, machine.log.end_offset > 0 or machine.election is not None
         self._end(node, "disk-replaced", silently=True, lost=0)
         machine.replace_disk()
@@ -128,6 +137,7 @@ class RaftControllers:
         machine = self.machines[node]
         if machine.election is None:
             return False
+        self.end_idle()
         self._end(node, "quorum-state-lost", lost=machine.log.end_offset)
         machine.election = None
         return True

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from sim.environment.elision import ElidingBroker
 from sim.environment.network import LATENCY_US, USUAL, Node
 from sim.hosts.raft_machine import RaftMachine
 from sim.kernel.mixing import BITS, mixed
@@ -16,6 +17,7 @@ from sim.kernel.scheduler import Event, Gate, Kernel, noop
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import NO_OP, NoOpRecord, Record
 from sim.protocol.raft.election_state import ElectionState
+from sim.protocol.raft.epoch_states import EpochState
 from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
 from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch
 from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
@@ -26,6 +28,25 @@ FSYNC_US: Final = 1_000
 REFUSED_US: Final = 2 * LATENCY_US[USUAL]
 """How long it takes until a connection is refused by a machine that runs no process."""
 _DRAWN_BITS: Final = 31
+
+
+class IdleTime:
+    """Time in which nothing but elided exchanges happens to the members of a quorum (`sim.hosts.idle_quorum`)."""
+
+    def end(self) -> None:
+        """Simulate the quorum again."""
+        raise NotImplementedError
+
+    def elide_heartbeats(self, pinger: ElidingBroker, back_us: int, interval_us: int, offset: int) -> bool:
+        """Elide a broker's heartbeats to the leader, from one that is due now on; returns whether they are elided.
+
+        Args:
+            pinger: the broker.
+            back_us: latency of the responses.
+            interval_us: time from a response to the next heartbeat.
+            offset: the metadata offset that all of them report; -1: that of the time at which they are sent.
+        """
+        raise NotImplementedError
 
 
 class _Poll(Event):
@@ -85,11 +106,16 @@ class RaftMember(RaftHost):
         leader_changed: called with another leader or epoch.
         led: called with the epoch when it becomes leader.
         crashed: called with the reason when the process has to end.
+        members: see below.
         early_us: how long ago the process started.
         always_flushes: see `KafkaRaftClient`.
 
     Attributes:
         client: decides.
+        owner: see above.
+        idle: the idle time in which it takes part, or None.
+        members: the members that run, by id.
+        acts_at_once: whether what is committed takes effect at once in its process.
     """
 
     __deletable__ = ("client",)
@@ -110,8 +136,12 @@ class RaftMember(RaftHost):
         "_led_epoch",
         "_machine",
         "_machines",
-        "_owner",
+        "_noted",
+        "acts_at_once",
         "client",
+        "idle",
+        "members",
+        "owner",
     )
 
     client: KafkaRaftClient
@@ -129,11 +159,16 @@ class RaftMember(RaftHost):
         leader_changed: Callable[[LeaderAndEpoch], None],
         led: Callable[[int], None],
         crashed: Callable[[str], None],
+        members: dict[int, RaftMember],
         *,
         early_us: int = 0,
         always_flushes: bool = False,
     ) -> None:
-        self._owner = owner
+        self.owner = owner
+        self.idle: IdleTime | None = None
+        self.acts_at_once: Callable[[], bool] = _always
+        self.members = members
+        members[owner.node] = self
         self._kernel = kernel
         self._machines = machines
         self._machine = machine
@@ -141,6 +176,7 @@ class RaftMember(RaftHost):
         self._leader_changed = leader_changed
         self._led = led
         self._led_epoch = -1
+        self._noted: EpochState | None = None
         self._crashed = crashed
         self._key = mixed(key, owner.node)
         self._key = mixed(self._key, machine.incarnation)
@@ -163,7 +199,10 @@ class RaftMember(RaftHost):
     def end(self) -> None:
         """End with the process."""
         self._ended = True
+        if self.members.get(self.owner.node) is self:
+            del self.members[self.owner.node]
         self._inbox.clear()
+        self.acts_at_once = _always
         self._committed = self._leader_changed = self._led = self._crashed = noop
 
     def dispose(self) -> None:
@@ -175,6 +214,7 @@ class RaftMember(RaftHost):
 
     def receive(self, message: RaftRequest | RaftResponse) -> None:
         """Handle a message, after the fsync that the thread waits for."""
+        self.end_idle()
         if self._flushing:
             self._inbox.append(message)
         else:
@@ -193,6 +233,7 @@ class RaftMember(RaftHost):
 
     def drive(self) -> None:
         """Poll, and set the timer."""
+        self.end_idle()
         if self._is_busy:
             self._appended = True
             return
@@ -214,14 +255,17 @@ class RaftMember(RaftHost):
             self._is_busy = False
         if not self._flushing and not self._ended and at_us < self._armed_us:
             self._armed_us = at_us
-            self._kernel.schedule(at_us, self._owner.life, _Poll(self, at_us))
+            self._kernel.schedule(at_us, self.owner.life, _Poll(self, at_us))
 
     def _note_leadership(self) -> None:
         """Report a new epoch in which it leads."""
-        client = self.client
-        if client.is_leader and client.quorum.epoch != self._led_epoch:
-            self._led_epoch = client.quorum.epoch
-            self._led(self._led_epoch)
+        quorum = self.client.quorum
+        state = quorum.state
+        if state is not self._noted:
+            self._noted = state
+            if self.client.is_leader and quorum.epoch != self._led_epoch:
+                self._led_epoch = quorum.epoch
+                self._led(self._led_epoch)
 
     def _crash(self, reason: str) -> None:
         """The exception ends the process (KAFKA-14644). Kafka: ProcessTerminatingFaultHandler."""
@@ -248,14 +292,31 @@ class RaftMember(RaftHost):
     def fail(self, node: int, request: RaftRequest) -> None:
         """A request fails, since its connection was refused or broke."""
         if not self._ended:
+            self.end_idle()
             self.client.request_failed(node, request, self._kernel.now_us)
             self.drive()
 
     def disconnected(self, node: int) -> None:
         """The connection to a node broke."""
+        self.end_idle()
         request = self.client.requests.in_flight.get(node)
         if request is not None:
             self.fail(node, request)
+
+    def end_idle(self) -> None:
+        """End the idle time in which it takes part."""
+        if self.idle is not None:
+            self.idle.end()
+
+    def begin_idle(self, idle: IdleTime) -> None:
+        """Take part in an idle time: no timer acts."""
+        self.idle = idle
+        self._armed_us = NEVER
+
+    @property
+    def waits(self) -> bool:
+        """Whether the thread only waits for messages and timers."""
+        return not (self._flushing or self._is_busy or self._inbox or self._ended)
 
     @property
     def leader(self) -> int:
@@ -265,7 +326,7 @@ class RaftMember(RaftHost):
     # What the client asks of its process.
 
     def send(self, node: int, message: RaftRequest | RaftResponse) -> None:
-        owner = self._owner
+        owner = self.owner
         channel = owner.out.get(node) or owner.reach(node)
         if channel is None:
             machine = self._machines.get(node)
@@ -290,7 +351,7 @@ class RaftMember(RaftHost):
         log = self._machine.log
         if log.flushed_offset < log.end_offset and not self._flushing:
             self._flushing = True
-            self._kernel.schedule(self._kernel.now_us + FSYNC_US, self._owner.life, _Flushed(self))
+            self._kernel.schedule(self._kernel.now_us + FSYNC_US, self.owner.life, _Flushed(self))
 
     def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
         self._committed(batches)
@@ -299,17 +360,23 @@ class RaftMember(RaftHost):
         self._leader_changed(leader)
 
 
+def _always() -> bool:
+    return True
+
+
 def has_content(batches: Sequence[RaftBatch]) -> bool:
     """Whether batches have a record that changes metadata."""
     for batch in batches:
         for record in batch.records:
-            if not isinstance(record, NoOpRecord):
+            if record is not NO_OP and not isinstance(record, NoOpRecord):
                 return True
     return False
 
 
 def records_of(batch: RaftBatch) -> list[Record]:
     """The records of a batch; for a control record one without contents."""
+    if len(batch.records) == batch.size:
+        return list(batch.records)  # type: ignore[arg-type]
     found: list[Record] = []
     for place in range(batch.size):
         record = batch.records[place] if place < len(batch.records) else NO_OP

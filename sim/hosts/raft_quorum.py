@@ -20,6 +20,7 @@ from sim.hosts.quorum_plane import QuorumPlane, unsettled
 from sim.hosts.raft_broker import ObserverSetup
 from sim.hosts.raft_controller import ControllerSetup, RaftController
 from sim.hosts.raft_controllers import RaftControllers
+from sim.hosts.raft_member import RaftMember
 from sim.hosts.settings import quorum_settings
 from sim.kernel.scheduler import noop
 from sim.protocol.kraft.metadata import MIN_ISR, PartitionRegistration
@@ -54,6 +55,7 @@ class RaftQuorum(QuorumPlane):
         self.controllers = RaftControllers(setup.controllers, self.ledger)
         raft = QuorumConfig(election_timeout_us=settings.election_us, fetch_timeout_us=settings.fetch_timeout_us)
         key = setup.stream.getrandbits(61)
+        members: dict[int, RaftMember] = {}
         self.controllers.setup = ControllerSetup(
             self.controllers.machines,
             setup.decide,
@@ -68,8 +70,9 @@ class RaftQuorum(QuorumPlane):
             self._on_commit,
             self._on_claim,
             self.controllers.crashed,
+            members,
         )
-        self.observer = ObserverSetup(self.controllers.machines, raft, key, self._note_commit)
+        self.observer = ObserverSetup(self.controllers.machines, raft, key, self._note_commit, members)
 
     def dispose(self) -> None:
         self.controllers.dispose()
@@ -83,7 +86,7 @@ class RaftQuorum(QuorumPlane):
     # What controllers report.
 
     def _note_commit(self, node: int, incarnation: int, batches: Sequence[RaftBatch]) -> None:
-        self.recorder.record(steps.RaftCommit(node, incarnation, batches))
+        self.recorder.record(steps.RaftCommit(node, incarnation, batches, elided=self.kernel.relives))
 
     def _on_commit(self, controller: RaftController, batches: Sequence[RaftBatch]) -> None:
         self._note_commit(controller.node, controller.incarnation, batches)
@@ -146,6 +149,7 @@ class RaftQuorum(QuorumPlane):
 
     def delay_metadata(self, broker: int, by_us: int) -> bool:
         self.end_elision()
+        self.controllers.end_idle()
         self.observer.delays_us[broker] = self.observer.delays_us.get(broker, 0) + by_us
         self.recorder.record(steps.MetadataDelay(broker, by_us))
         return True
@@ -163,6 +167,7 @@ class RaftQuorum(QuorumPlane):
         known = active.active.image.brokers.get(broker)
         if known is None or known.fenced:
             return False
+        active.end_idle()
         active.sessions.end(broker)
         active.run(lambda controller: controller.fence(broker))
         return True
@@ -271,6 +276,7 @@ class RaftQuorum(QuorumPlane):
         state, active = self.state_of(name), self.active
         if active is None or active.active is None or not isinstance(state, PartitionRegistration):
             return {}
+        active.end_idle()
         if active.controller.waits:  # Its state is tentative.
             return {}
         return active.active.settings_in_force(state)

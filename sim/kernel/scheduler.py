@@ -315,6 +315,7 @@ class Kernel:
         number: tie key and sequence number of the next entry.
         watcher: the watcher of each event, if any.
         audit: called after every `AUDIT_EVENTS` events; it may raise a `BudgetError`.
+        relives: whether it runs events of the past (`relive`).
         is_plain: whether `schedule` breaks ties by sequence number only, so that callers may `push` entries themselves.
         numbers: in plain Python, the numbers of the entries, negative, so that the next one is last.
         scheduled: in plain Python, gate and event of each of these numbers.
@@ -337,6 +338,7 @@ class Kernel:
             self.numbers: list[int] = []
             self.scheduled: dict[int, tuple[Gate, Event]] = {}
         self.is_plain = type(self) is Kernel
+        self.relives = False
         self.number = CALL << _TIE
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
@@ -490,6 +492,51 @@ class Kernel:
         """Resume simulating a node's elided exchanges, because an event of the node is due."""
         for exchange in gate.elided[:]:
             exchange.end(self.now_us)
+
+    def relive(self, since_us: int, resume: Callable[[], None]) -> None:
+        """Go back to a time, `resume` elided exchanges as they were then, and run what follows from that up to now.
+        What is due later is scheduled.
+        """
+        now_us, shift = self.now_us, self._shift
+        self.relives = True
+        self.now_us = since_us
+        if COMPILED:
+            present = self._queue
+            queue: list[Entry] = []
+            self._queue = queue
+        else:
+            numbers, scheduled = self.numbers, self.scheduled
+            self.numbers, self.scheduled = [], {}
+        try:
+            resume()
+            while True:
+                if COMPILED:
+                    if not queue or queue[-1].number >> shift > now_us:
+                        break
+                    entry = queue.pop()
+                    gate, event = entry.gate, entry.event
+                    self.now_us = entry.number >> shift
+                else:
+                    if not self.numbers or -self.numbers[-1] >> shift > now_us:
+                        break
+                    number = self.numbers.pop()
+                    gate, event = self.scheduled.pop(number)
+                    self.now_us = -number >> shift
+                self.events += 1
+                if gate.open:
+                    event.happen(gate)
+        finally:
+            self.now_us = now_us
+            self.relives = False
+            if COMPILED:
+                self._queue = present
+                for entry in queue:
+                    self.push(entry.number, entry.gate, entry.event)
+            else:
+                later = self.scheduled
+                self.numbers, self.scheduled = numbers, scheduled
+                for number, (gate, event) in later.items():
+                    self.push(-number, gate, event)
 
     def _run_watched(self, watcher: Watcher) -> None:
         """The loop of `run_until` with a watcher."""

@@ -125,14 +125,16 @@ class RaftCommit(Step):
         node: the process: a controller or a broker.
         incarnation: number of the process among those of its node.
         batches: the batches.
+        elided: whether the quorum was idle since the last such step (`sim.hosts.idle_quorum`).
     """
 
-    __slots__ = ("batches", "incarnation", "node")
+    __slots__ = ("batches", "elided", "incarnation", "node")
 
     kind = RAFT_COMMIT
 
-    def __init__(self, node: int, incarnation: int, batches: Sequence[RaftBatch]) -> None:
+    def __init__(self, node: int, incarnation: int, batches: Sequence[RaftBatch], *, elided: bool = False) -> None:
         self.broker = 0
+        self.elided = elided
         self.node = node
         self.incarnation = incarnation
         self.batches = batches

@@ -301,6 +301,8 @@ class MetadataImage:
     def replay(self, record: Record) -> None:
         """Replay the next record. Kafka: ReplicationControlManager#replay, ClusterControlManager#replay."""
         self.offset += 1
+        if record is NO_OP:
+            return
         if isinstance(record, PartitionRegistration):
             if record.clears_elr:
                 self.cleared_elr[record.name] = self.cleared_elr.get(record.name, ()) + self.partitions[record.name].elr

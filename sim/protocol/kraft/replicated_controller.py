@@ -234,6 +234,10 @@ class ReplicatedController:
         """
         self.run(self._append_no_op, _ignore, now_us)
 
+    def skip_no_ops(self, count: int) -> None:
+        """Note that records without contents were appended."""
+        self.image.offset += count
+
     def _append_no_op(self, _: QuorumController) -> object:
         self.image.offset += 1
         self._append((NO_OP,))

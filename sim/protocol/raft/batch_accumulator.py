@@ -64,6 +64,10 @@ class BatchAccumulator:
         self._completed.append(RaftBatch(self._next_offset, self._epoch, 1, (), is_control=True))
         self._next_offset += 1
 
+    def skip(self, count: int) -> None:
+        """Leave out records that were appended elsewhere."""
+        self._next_offset += count
+
     def drain_at_us(self) -> int:
         """When the leader has to append; 0 for at once. Kafka: BatchAccumulator#timeUntilDrain."""
         return 0 if self._completed else self._drain_at_us

@@ -56,9 +56,16 @@ class FetchPurgatory:
 
     def take_expired(self, now_us: int) -> list[ParkedFetch]:
         """Remove those whose time is over."""
+        if self.expires_us() > now_us:
+            return []
         taken = [parked for parked in self._parked if parked.expires_us <= now_us]
         self._parked = [parked for parked in self._parked if parked.expires_us > now_us]
         return taken
+
+    @property
+    def parked(self) -> list[ParkedFetch]:
+        """Those that wait."""
+        return self._parked
 
     def expires_us(self) -> int:
         """When the first one expires."""

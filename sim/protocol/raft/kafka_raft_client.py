@@ -16,6 +16,7 @@ from sim.protocol.raft.batch_accumulator import BatchAccumulator, NotLeaderError
 from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.epoch_states import (
     CandidateState,
+    EpochState,
     FollowerState,
     NomineeState,
     ProspectiveState,
@@ -160,6 +161,8 @@ class KafkaRaftClient:
         """Offset of the next record for the listener."""
         self._fired = LeaderAndEpoch(NO_NODE, 0)
         """Leader and epoch of which the listener knows."""
+        self._told: EpochState | None = None
+        """A state of which it knows these."""
         self._shutdown_us: int | None = None
         self._initialize(stored, now_us)
 
@@ -812,6 +815,129 @@ class KafkaRaftClient:
             self._host.send(node, request)
         return self.requests.ready_at_us(node, now_us)
 
+    # Elision of idle time: see `sim.hosts.idle_quorum`.
+
+    def idle_fetches(self, until_us: int) -> list[RaftFetchRequest]:
+        """The fetches that wait at this leader, if it only has to keep them waiting until then; otherwise none."""
+        state, end = self.quorum.state, self.log.end_offset
+        if (
+            not isinstance(state, LeaderState)
+            or state.resign_requested
+            or self._shutdown_us is not None
+            or state.high_watermark != end
+            or self.log.flushed_offset != end
+            or not state.accumulator.is_empty
+            or not self.requests.is_empty
+        ):
+            return []
+        parked = self._fetches.parked
+        requests = [one.request for one in parked if one.request.fetch_offset == end and one.expires_us > until_us]
+        waiting = {request.source for request in requests}
+        if len(waiting) < len(parked) or not waiting.issuperset(state.other_voters()):
+            return []
+        return requests
+
+    def awaits_records(self, leader: int, request: RaftFetchRequest) -> bool:
+        """Whether this follower only waits for the answer to a fetch."""
+        state, log = self.quorum.state, self.log
+        return (
+            isinstance(state, FollowerState)
+            and state.leader == leader
+            and self._shutdown_us is None
+            and log.end_offset == request.fetch_offset
+            and (log.flushed_offset == log.end_offset or not self._flushes)
+            and self.requests.is_only(leader, request)
+            and state.high_watermark == self._next_offset
+        )
+
+    @property
+    def uncommitted(self) -> list[RaftBatch]:
+        """Batches that this follower does not know to be committed."""
+        return self.log.read(self._next_offset, self.log.end_offset)
+
+    def follow_silently(
+        self, batches: Sequence[RaftBatch], lag: int, sent_us: int, timeout_at_us: int
+    ) -> RaftFetchRequest:
+        """Note that this follower has fetched these batches, all but the last `lag` records of which are committed now.
+        Returns the fetch that waits, which was sent at that time.
+        """
+        state = self.quorum.state
+        assert isinstance(state, FollowerState)
+        for batch in batches:
+            self.log.append(batch)
+        if self._flushes:
+            self.log.flush()
+        state.fetch_timeout_at_us = timeout_at_us
+        self._update_follower_high_watermark(state, self.log.end_offset - lag)
+        request = self._build_fetch_request()
+        self.requests.replace(state.leader, request, sent_us)
+        return request
+
+    def fetch_times(self, leader: int) -> tuple[int, int]:
+        """When this follower has sent the fetch that waits, and when it stands for election without an answer."""
+        state = self.quorum.state
+        assert isinstance(state, FollowerState)
+        return self.requests.since_us(leader), state.fetch_timeout_at_us
+
+    def last_fetch_us(self, replica: int) -> int:
+        """When a replica last fetched from this leader."""
+        state = self.quorum.state
+        assert isinstance(state, LeaderState)
+        known = state.replica_state(replica)
+        assert known is not None
+        return known.last_fetch_us
+
+    def check_quorum_at_us(self) -> int:
+        """See `LeaderState.check_quorum_at_us`."""
+        state = self.quorum.state
+        assert isinstance(state, LeaderState)
+        return state.check_quorum_at_us
+
+    @property
+    def is_quorum_checked(self) -> bool:
+        """Whether no voter has fetched since a majority last had."""
+        state = self.quorum.state
+        return isinstance(state, LeaderState) and state.is_quorum_checked
+
+    def lead_silently(
+        self,
+        batches: Sequence[RaftBatch],
+        requests: Sequence[RaftFetchRequest],
+        arrived_us: Sequence[int],
+        check_quorum_at_us: int,
+        until_us: int,
+    ) -> int:
+        """Note that this leader has appended these batches, and that these fetches wait, which arrived at those times.
+        Returns how often it has announced itself before `until_us`.
+        """
+        state, log, quorum = self.quorum.state, self.log, self.quorum
+        assert isinstance(state, LeaderState)
+        for batch in batches:
+            log.append(batch)
+            state.accumulator.skip(batch.size)
+        log.flush()
+        end = log.end_offset
+        log.update_high_watermark(end)
+        state.lead_silently(end, check_quorum_at_us)
+        self._fetches.take_all()
+        for request, at_us in zip(requests, arrived_us, strict=True):
+            state.fetched_silently(request.source, at_us)
+            response = RaftFetchResponse(request, quorum.local_id, NO_ERROR, quorum.epoch, quorum.leader, (), end, None)
+            self._fetches.wait(request, response, at_us + request.max_wait_us)
+        self._update_listeners_progress(end)
+        return state.skip_announcements(until_us)
+
+    @property
+    def announces_to_silent_voters(self) -> bool:
+        """Whether a leader announces itself only to voters that have not fetched for a while."""
+        return self._decide.begins_with_silent_voters.answer
+
+    def announcements(self) -> tuple[int, int]:
+        """When this leader announces itself next, and how often it does."""
+        state = self.quorum.state
+        assert isinstance(state, LeaderState)
+        return state.begin_quorum_epoch_at_us, state.begin_quorum_epoch_us
+
     # The listener.
 
     def _on_update_leader_high_watermark(self, state: LeaderState, now_us: int) -> None:
@@ -840,8 +966,8 @@ class KafkaRaftClient:
 
     def _poll_listeners(self) -> None:
         """Kafka: KafkaRaftClient#pollListeners."""
-        known = self.high_watermark
-        if known is not None:
+        known = self.quorum.state.high_watermark
+        if known is not None and self._next_offset < known:
             self._update_listeners_progress(known)
         if not isinstance(self.quorum.state, ResignedState):
             self._maybe_fire_leader_change()
@@ -852,10 +978,13 @@ class KafkaRaftClient:
         Kafka: KafkaRaftClient#maybeFireLeaderChange.
         """
         state = self.quorum.state
-        current = LeaderAndEpoch(self.quorum.leader, state.epoch)
-        if current == self._fired:
+        if state is self._told:
             return
-        if current.epoch <= self._fired.epoch and not (current.leader != NO_NODE and self._fired.leader == NO_NODE):
+        current = LeaderAndEpoch(self.quorum.leader, state.epoch)
+        if current == self._fired or (
+            current.epoch <= self._fired.epoch and not (current.leader != NO_NODE and self._fired.leader == NO_NODE)
+        ):
+            self._told = state
             return
         if isinstance(state, LeaderState) and self._next_offset <= state.epoch_start_offset:
             return

@@ -69,17 +69,18 @@ class LeaderState(EpochState):
     Attributes:
         resign_requested: whether its controller has asked it to resign.
         begin_quorum_epoch_at_us: when it next announces itself.
+        begin_quorum_epoch_us: how often it announces itself.
         check_quorum_at_us: when it resigns, unless a majority fetches before.
     """
 
     __slots__ = (
-        "_begin_quorum_epoch_us",
         "_check_quorum_us",
         "_fetched_voters",
         "_observers",
         "_voters",
         "accumulator",
         "begin_quorum_epoch_at_us",
+        "begin_quorum_epoch_us",
         "check_quorum_at_us",
         "epoch_start_offset",
         "granting_voters",
@@ -111,7 +112,7 @@ class LeaderState(EpochState):
         self._fetched_voters: list[int] = []
         self._check_quorum_us = fetch_timeout_us * 3 // 2
         self.check_quorum_at_us = NEVER if len(voters) == 1 else now_us + self._check_quorum_us
-        self._begin_quorum_epoch_us = fetch_timeout_us // 2
+        self.begin_quorum_epoch_us = fetch_timeout_us // 2
         self.begin_quorum_epoch_at_us = now_us
 
     def election(self) -> ElectionState:
@@ -122,7 +123,7 @@ class LeaderState(EpochState):
 
     def reset_begin_quorum_epoch_timer(self, now_us: int) -> None:
         """It has announced itself. Kafka: LeaderState#resetBeginQuorumEpochTimer."""
-        self.begin_quorum_epoch_at_us = now_us + self._begin_quorum_epoch_us
+        self.begin_quorum_epoch_at_us = now_us + self.begin_quorum_epoch_us
 
     def other_voters(self) -> list[int]:
         """All voters but the leader."""
@@ -134,7 +135,7 @@ class LeaderState(EpochState):
             state.replica
             for state in self._voters.values()
             if state.replica != self.local_id
-            and (state.last_fetch_us == UNKNOWN or now_us - state.last_fetch_us >= self._begin_quorum_epoch_us)
+            and (state.last_fetch_us == UNKNOWN or now_us - state.last_fetch_us >= self.begin_quorum_epoch_us)
         ]
 
     def update_local_state(self, end_offset: int) -> bool:
@@ -164,7 +165,9 @@ class LeaderState(EpochState):
         state = self._state(replica)
         state.update_follower_state(now_us, offset, self._voters[self.local_id].end_offset)
         self.update_check_quorum_for_following_voter(replica, now_us)
-        return replica in self._voters and self._maybe_update_high_watermark()
+        if replica not in self._voters or (self.high_watermark is not None and offset <= self.high_watermark):
+            return False
+        return self._maybe_update_high_watermark()
 
     def update_check_quorum_for_following_voter(self, voter: int, now_us: int) -> None:
         """A replica has fetched. Kafka: LeaderState#updateCheckQuorumForFollowingVoter."""
@@ -180,6 +183,30 @@ class LeaderState(EpochState):
         if voter not in self._voters:
             raise IllegalRaftStateError(f"{voter} is not a voter")
         self._voters[voter].has_acknowledged_leader = True
+
+    def lead_silently(self, end_offset: int, check_quorum_at_us: int) -> None:
+        """See `KafkaRaftClient.lead_silently`."""
+        self._voters[self.local_id].end_offset = self.high_watermark = end_offset
+        if self.check_quorum_at_us != NEVER:
+            self.check_quorum_at_us = check_quorum_at_us
+
+    def fetched_silently(self, replica: int, at_us: int) -> None:
+        """A replica has last fetched at that time, from the end of the leader's log."""
+        state = self.replica_state(replica)
+        assert state is not None
+        end_offset = self._voters[self.local_id].end_offset
+        state.update_follower_state(at_us, end_offset, end_offset)
+
+    @property
+    def is_quorum_checked(self) -> bool:
+        """Whether no voter has fetched since a majority last had."""
+        return not self._fetched_voters
+
+    def skip_announcements(self, until_us: int) -> int:
+        """Leave out those before a time; returns how many."""
+        count = max(0, -((self.begin_quorum_epoch_at_us - until_us) // self.begin_quorum_epoch_us))
+        self.begin_quorum_epoch_at_us += count * self.begin_quorum_epoch_us
+        return count
 
     def replica_state(self, replica: int) -> ReplicaState | None:
         """What it knows of a replica. Kafka: LeaderState#getReplicaState."""
@@ -205,7 +232,7 @@ class LeaderState(EpochState):
 
         Kafka: LeaderState#maybeUpdateHighWatermark.
         """
-        offset = self._by_descending_offset()[len(self._voters) // 2].end_offset
+        offset = sorted([state.end_offset for state in self._voters.values()])[-1 - len(self._voters) // 2]
         if offset <= self.epoch_start_offset or (self.high_watermark is not None and offset <= self.high_watermark):
             return False
         self.high_watermark = offset

@@ -59,6 +59,9 @@ class QuorumState:
         self._random_below = random_below
         self._store = store
         self.state: EpochState = UnattachedState(0, NO_NODE, NO_NODE, None, NEVER)
+        self._named_by: EpochState = self.state
+        self._leader = NO_NODE
+        """The leader that this state names."""
 
     def initialize(self, stored: ElectionState | None, log_end: OffsetAndEpoch, now_us: int) -> None:
         """Begin as the files say. Kafka: QuorumState#initialize.
@@ -100,7 +103,10 @@ class QuorumState:
     @property
     def leader(self) -> int:
         """The epoch's leader, or `NO_NODE`. Kafka: QuorumState#leaderIdOrSentinel."""
-        return self.state.election().leader
+        state = self.state
+        if state is not self._named_by:
+            self._named_by, self._leader = state, state.election().leader
+        return self._leader
 
     @property
     def voted(self) -> int:

@@ -89,13 +89,16 @@ class RaftLog:
     @property
     def end(self) -> OffsetAndEpoch:
         """End offset and last epoch. Kafka: KafkaRaftClient#endOffset."""
-        return OffsetAndEpoch(self.end_offset, self.last_fetched_epoch)
+        batches = self.batches
+        return OffsetAndEpoch(batches[-1].end_offset, batches[-1].epoch) if batches else OffsetAndEpoch(0, 0)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """Where the records of an epoch and of all earlier ones end, with the epoch of the last of them.
 
         Kafka: RaftLog#endOffsetForEpoch (4.3-4.4).
         """
+        if not self.batches or self.batches[-1].epoch <= epoch:
+            return self.end
         found = 0
         for batch in self.batches:
             if batch.epoch > epoch:

@@ -56,6 +56,15 @@ class RequestManager:
         """Member -> the request to it whose response is expected."""
         return {node: state.request for node, state in self._connections.items() if state.request is not None}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in flight, and no connection backs off."""
+        return not self._connections
+
+    def is_only(self, node: int, request: RaftRequest) -> bool:
+        """Whether a request is all that is in flight, and no connection backs off."""
+        return len(self._connections) == 1 and self.is_response_expected(node, request)
+
     def is_ready(self, node: int, now_us: int) -> bool:
         """Whether a request may be sent to a member. Kafka: RequestManager#isReady."""
         if node not in self._connections:
@@ -120,6 +129,16 @@ class RequestManager:
         """A request was sent. Kafka: RequestManager#onRequestSent."""
         self._connections[node] = ConnectionState(request, now_us)
 
+    def replace(self, node: int, request: RaftRequest, sent_us: int) -> None:
+        """Have another request in flight, which was sent at that time."""
+        state = self._connections[node]
+        state.request = request
+        state.since_us = sent_us
+
+    def since_us(self, node: int) -> int:
+        """When the request in flight to a member was sent."""
+        return self._connections[node].since_us
+
     def on_response_result(self, node: int, request: RaftRequest, now_us: int, *, success: bool) -> None:
         """A response was handled; an error makes the connection back off. Kafka: RequestManager#onResponseResult."""
         if not self.is_response_expected(node, request):
@@ -144,5 +163,6 @@ class RequestManager:
         return state.since_us + (self._backoff_us if state.request is None else self._timeout_us)
 
     def _drop_ended(self, now_us: int) -> None:
-        for node in [node for node in self._connections if self._ends_us(node) <= now_us]:
-            self.reset(node)
+        for node in list(self._connections):
+            if self._ends_us(node) <= now_us:
+                self.reset(node)

@@ -24,6 +24,7 @@ def made(mode: str = "elr-4.3", controllers: int = 3) -> World:
 
 
 def quorum(world: World) -> RaftQuorum:
+    world.cluster.network.end_idle()
     found = world.cluster.quorum
     assert found is not None
     return found
