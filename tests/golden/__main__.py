@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
-from tests.golden import FILE, compute, differences, update
+from tests.golden import compute, differences, keys, stored, update
 
 
 def main() -> int:
@@ -18,7 +17,7 @@ def main() -> int:
             parser.error("--update needs a reason")
         update(reason)
         return 0
-    found = differences(json.loads(FILE.read_text(encoding="utf-8")), compute())
+    found = differences(stored(), compute(keys()))
     sys.stdout.writelines(f"{line}\n" for line in found)
     return int(bool(found))
 

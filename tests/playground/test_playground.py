@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sim.exit_codes import UNAVAILABLE
-from tests.golden import FILE
+from tests.golden import stored
 from tests.places import ci_program
 from tests.plain import needs_sources
 from tests.verification.browser import chromium
@@ -55,7 +55,7 @@ def test_runs_in_webassembly_have_the_digests_of_all_others(folder: Path) -> Non
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not here")
-    golden = json.loads(FILE.read_text(encoding="utf-8"))["entries"]
+    golden = stored()
     names = sorted(golden)[:: len(golden) // RUNS][:RUNS]
     words = [node, str(Path(__file__).with_name("runs.mjs")), str(folder)]
     done = subprocess.run(words, input=json.dumps(names), capture_output=True, text=True)
@@ -134,7 +134,7 @@ def seen(browser: Browser, part: str) -> bool:
 
 
 def test_a_link_runs_its_command_at_once(page: Browser) -> None:
-    digest = json.loads(FILE.read_text(encoding="utf-8"))["entries"]["kip101-scenario-1/hw/0"]
+    digest = stored()["kip101-scenario-1/hw/0"]
     text = last(page)
     assert text.startswith(f"highwater {RUN}")
     assert f"digest {digest}" in text

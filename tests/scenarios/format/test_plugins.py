@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from sim.protocol.decisions import VALUES, to_values
 from sim.protocol.modes import MODES
 from sim.protocol.probes import BRANCHES, PROBES
 from sim.protocol.rules import RULES
-from tests.golden import FILE
+from tests.golden import stored
 from tests.places import ROOT
 
 if TYPE_CHECKING:
@@ -507,7 +506,7 @@ UNCHANGED: dict[str, tuple[str, ...]] = {
 @pytest.mark.world
 @pytest.mark.parametrize("point", POINTS)
 def test_a_value_that_answers_as_its_model_leaves_golden_digests_as_they_are(point: str, tmp_path: Path) -> None:
-    golden = json.loads(FILE.read_text(encoding="utf-8"))["entries"]
+    golden = stored()
     for key in UNCHANGED[point]:
         name, mode, seed = key.split("/")
         for rule in POINTS[point].rules:

@@ -54,6 +54,7 @@ def test_the_page_of_a_mode_has_the_findings_of_the_mode() -> None:
     assert findings_of("elr-repaired") == ""
 
 
+@pytest.mark.world
 def test_the_findings_begin_with_whom_they_concern() -> None:
     """The table of FINDINGS.md is what the scenarios say and do."""
     rows = list(concerned())

@@ -213,6 +213,7 @@ def test_parameters_are_in_the_sentence(do: str, params: dict[str, Any], said: s
     assert said in action(do, params, "ZooKeeper")
 
 
+@pytest.mark.world
 def test_no_ticket_has_braces_bare_kinds_or_empty_sections() -> None:
     for name, about in read_tried().items():
         if catalogue.load(name).scenario_hash() != about["file"] or name in handwritten():
