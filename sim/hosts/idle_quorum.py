@@ -5,8 +5,8 @@ fetch; then all their fetches wait at the leader again. If they all wait when th
 flight between members, and all messages between them arrive, then each further period repeats the last one: it only
 depends on the latencies of fetches, which are constant (`sim.kernel.message.ALIKE`). So no period is simulated until
 something else happens to a member (`RaftMember.end_idle`). Then the periods that are over are computed: offsets grow by
-one a period, and the times of the last fetches are those of a period that was simulated before, as much later. What has
-passed of a period that is not over is simulated (`Kernel.relive`), and so is the first period with these latencies.
+one a period, and times are those of a period that was simulated before, as much later. What has passed of a period that
+is not over is simulated (`Kernel.relive`), and so is the first period with the same voters and latencies.
 
 What would change the history:
 
@@ -101,8 +101,10 @@ class PeriodTimes:
         self.observers: dict[tuple[int, int], FollowerTimes] = {}
 
 
-Latencies = tuple[tuple[int, int], ...]
-"""Latencies of the voters but the leader, by id: to and from the leader."""
+Situation = tuple[tuple[tuple[int, int], ...], tuple[int, ...]]
+"""On what the times of a period depend: latencies of the voters but the leader, by id, to and from the leader; and the
+voters that have fetched since a majority had.
+"""
 
 
 class _Follower:
@@ -155,7 +157,8 @@ class IdleQuorum(IdleTime):
         lag: number of committed records that followers do not know to be committed.
         busy_us: within this time after a record without contents was appended, the quorum is idle again.
         announced_us: within this time after the leader has announced itself, the responses have arrived.
-        known: latencies -> the times of a period with these, as far as they are known.
+        config: settings of the quorum.
+        known: the times of periods, as far as they are known.
     """
 
     def __init__(
@@ -165,14 +168,17 @@ class IdleQuorum(IdleTime):
         lag: int,
         busy_us: int,
         announced_us: int,
-        known: dict[Latencies, PeriodTimes],
+        config: QuorumConfig,
+        known: dict[Situation, PeriodTimes],
     ) -> None:
         self._kernel = controller.kernel
+        self._config = config
         self._controller = controller
         self._leader = controller.member
         self._followers = followers
         self._lag = lag
         self._known = known
+        self._situation = self._present_situation()
         self._times = self._known_times()
         self._busy_us = busy_us
         if self._times is not None:
@@ -186,12 +192,20 @@ class IdleQuorum(IdleTime):
         self._leader.begin_idle(self)
         for follower in followers:
             follower.member.begin_idle(self)
+        if self._times is None:
+            due_us = self._first_us + busy_us
+            self._kernel.schedule(due_us, controller.life, IdleCall(self._end_first, None))
+
+    def _end_first(self, _: object) -> None:
+        """A period whose times are not known is over."""
+        if self._leader.idle is self:
+            self.end()
 
     def end(self) -> None:
         self._leader.idle = None
         for follower in self._followers:
             follower.member.idle = None
-        since_us = self._kernel.now_us
+        now_us = since_us = self._kernel.now_us
         heartbeats: list[tuple[ElidingBroker, int]] = []
         for entry in self._heartbeats.values():
             next_us = self._settle(entry)
@@ -200,28 +214,29 @@ class IdleQuorum(IdleTime):
         self._heartbeats.clear()
         since_us = self._announcing_us(since_us)
         periods, passed_us = divmod(since_us - self._first_us, NO_OP_US)
-        times = self._times
-        if passed_us >= self._busy_us and times is not None:
+        if self._times is not None and passed_us >= self._busy_us:
             periods += 1
-        elif passed_us < self._busy_us and times is None and periods:
-            periods -= 1
         due_us = self._first_us + periods * NO_OP_US
         since_us = self._announcing_us(min(since_us, due_us))
 
         def resume() -> None:
             leader = self._leader
-            if periods:
-                self._pass(periods, times, since_us)
+            begun = [follower.member.client.next_poll_us(leader.owner.node) for follower in self._followers]
+            if periods and self._times is not None:
+                self._pass(periods, self._times, since_us)
             leader.drive()
-            for follower in self._followers:
-                follower.member.drive()
+            for place, follower in enumerate(self._followers):
+                at_us = follower.member.armed_us
+                if self._times is not None:
+                    at_us = self._armed_us(follower, self._times[place], at_us, begun[place], since_us)
+                follower.member.resume(at_us, now_us)
             for pinger, next_us in heartbeats:
                 self._resume_pings(pinger, next_us)
             timer = IdleCall(self._controller.append_no_op, leader.client.quorum.epoch)
             self._kernel.schedule(due_us, self._controller.life, timer)
 
         self._kernel.relive(since_us, resume)
-        if times is None and self._busy_us <= self._kernel.now_us - due_us < NO_OP_US:
+        if self._times is None and now_us - due_us >= self._busy_us and self._present_situation() == self._situation:
             self._learn(due_us)
 
     def _announcing_us(self, since_us: int) -> int:
@@ -235,10 +250,10 @@ class IdleQuorum(IdleTime):
 
     # Whole periods.
 
-    def _pass(self, periods: int, times: list[FollowerTimes] | None, until_us: int) -> None:
-        """Let whole periods pass; without the times of one, the members keep to their present phases."""
-        leader, by_us = self._leader.client, periods * NO_OP_US
-        last_us = self._first_us + by_us - NO_OP_US
+    def _pass(self, periods: int, times: list[FollowerTimes], until_us: int) -> None:
+        """Let whole periods pass."""
+        leader = self._leader.client
+        last_us = self._first_us + (periods - 1) * NO_OP_US
         sizes = [periods] if not self._lag else [periods - 1, 1]  # The last one is not known to be committed.
         batches: list[RaftBatch] = []
         end = leader.log.end_offset
@@ -247,19 +262,14 @@ class IdleQuorum(IdleTime):
                 batches.append(RaftBatch(end, leader.quorum.epoch, size, (NO_OP,) * size))
                 end += size
         self._controller.skip_no_ops(periods)
-        if times is None:
-            last_us += NO_OP_US
-            times = self._present_times(self._first_us)
-            check_quorum_us = leader.check_quorum_at_us() - self._first_us
-        else:
-            check_quorum_us = self._known[self._latencies].check_quorum_us
         requests: list[RaftFetchRequest] = []
         arrived_us: list[int] = []
         for follower, (sent_us, arrival_us, timeout_us) in zip(self._followers, times, strict=True):
             client = follower.member.client
             requests.append(client.follow_silently(batches, self._lag, last_us + sent_us, last_us + timeout_us))
             arrived_us.append(last_us + arrival_us)
-        announced = leader.lead_silently(batches, requests, arrived_us, last_us + check_quorum_us, until_us)
+        check_quorum_at_us = last_us + self._known[self._situation].check_quorum_us
+        announced = leader.lead_silently(batches, requests, arrived_us, check_quorum_at_us, until_us)
         if announced and not leader.announces_to_silent_voters:
             node = leader.quorum.local_id
             about = BeginQuorumEpochRequest(node, leader.quorum.epoch).about()
@@ -274,14 +284,46 @@ class IdleQuorum(IdleTime):
         voters = [follower for follower in self._followers if follower.is_voter]
         return sorted(voters, key=lambda follower: follower.member.owner.node)
 
-    @property
-    def _latencies(self) -> Latencies:
-        return tuple([follower.latencies for follower in self._voters])
+    def _present_situation(self) -> Situation:
+        latencies = [follower.latencies for follower in self._voters]
+        return tuple(latencies), self._leader.client.fetched_voters
+
+    def _armed_us(self, follower: _Follower, times: FollowerTimes, at_us: int, begun_us: int, since_us: int) -> int:
+        """When the timer of a follower expires. A timer that expires sets another one, for when the answer to the last
+        fetch, if none comes, is missed; an answer sets none. So after a pause, which holds timers and answers back, it
+        matters when the timer expired.
+
+        Args:
+            follower: the follower.
+            times: its times.
+            at_us: when the timer was to expire when the idle time began.
+            begun_us: when one that was set then would have expired.
+            since_us: now.
+        """
+        config, (_, back_us) = self._config, follower.latencies
+        first_us = config.append_linger_us + back_us
+        next_us, last_next_us = first_us + config.request_timeout_us, times.sent_us + config.request_timeout_us
+        if follower.is_voter:
+            next_us = min(next_us + FSYNC_US, first_us + config.fetch_timeout_us)
+            last_next_us = min(last_next_us, times.timeout_us)
+        while at_us <= since_us:
+            period, phase_us = divmod(at_us - self._first_us, NO_OP_US)
+            before_us, due_us = at_us, self._first_us + period * NO_OP_US
+            if phase_us >= times.sent_us:
+                at_us = due_us + last_next_us
+            elif phase_us >= first_us:
+                at_us = due_us + next_us
+            else:
+                at_us = due_us - NO_OP_US + last_next_us if period else begun_us
+            step_us = at_us - before_us
+            if step_us % NO_OP_US == 0:
+                at_us += max(0, since_us - at_us) // step_us * step_us
+        return at_us
 
     def _known_times(self) -> list[FollowerTimes] | None:
         """The times of the followers in a period, None if they are not known."""
-        known = self._known.get(self._latencies)
-        if known is None or not self._leader.client.is_quorum_checked:
+        known = self._known.get(self._situation)
+        if known is None:
             return None
         voters, found = self._voters, list[FollowerTimes]()
         for follower in self._followers:
@@ -306,12 +348,9 @@ class IdleQuorum(IdleTime):
 
     def _learn(self, due_us: int) -> None:
         """Note the times of a period that was simulated."""
-        if not self._leader.client.is_quorum_checked:
-            return
-        latencies = self._latencies
-        known = self._known.get(latencies)
+        known = self._known.get(self._situation)
         if known is None:
-            known = self._known[latencies] = PeriodTimes(self._leader.client.check_quorum_at_us() - due_us)
+            known = self._known[self._situation] = PeriodTimes(self._leader.client.check_quorum_at_us() - due_us)
         times = dict(zip(self._followers, self._present_times(due_us), strict=True))
         known.voters = [times[follower] for follower in self._voters]
         for follower in self._followers:
@@ -373,7 +412,7 @@ class IdleQuorum(IdleTime):
 
 
 def begin_idle_time(
-    controller: ActiveController, decide: Decisions, config: QuorumConfig, known: dict[Latencies, PeriodTimes]
+    controller: ActiveController, decide: Decisions, config: QuorumConfig, known: dict[Situation, PeriodTimes]
 ) -> bool:
     """Begin an idle time with a record that is due now, if nothing but that happens in the quorum; returns whether it
     has begun. For `known` see `IdleQuorum`.
@@ -405,7 +444,7 @@ def begin_idle_time(
     if busy_us > _LONGEST_US:
         return False
     announced_us = 2 * (longest_us + FSYNC_US) + _MARGIN_US
-    IdleQuorum(controller, followers, lag, busy_us, announced_us, known)
+    IdleQuorum(controller, followers, lag, busy_us, announced_us, config, known)
     return True
 
 

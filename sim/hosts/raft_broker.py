@@ -33,7 +33,7 @@ from sim.protocol.kraft.quorum_messages import (
 )
 from sim.protocol.raft.kafka_raft_client import LeaderAndEpoch, QuorumConfig
 from sim.protocol.raft.raft_log import RaftBatch
-from sim.protocol.raft.raft_messages import RaftRequest, RaftResponse
+from sim.protocol.raft.raft_messages import RaftFetchResponse, RaftRequest, RaftResponse
 
 
 class ObserverSetup:
@@ -328,6 +328,10 @@ class RaftBroker(KRaftBroker):
             super().disconnected(peer)
 
 
+def _on_raft_fetch_response(broker: RaftBroker, response: RaftFetchResponse) -> None:
+    broker.member.receive(response)
+
+
 if not COMPILED:
     # Not those of `KRaftBroker`: `receive_other` has to see all responses of controllers.
-    RaftBroker.handlers = Broker.handlers
+    RaftBroker.handlers = {**Broker.handlers, RaftFetchResponse: _on_raft_fetch_response}

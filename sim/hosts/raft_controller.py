@@ -13,10 +13,11 @@ from sim.environment.network import Node
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
-from sim.hosts.idle_quorum import NO_OP_US, Latencies, PeriodTimes, begin_idle_time
+from sim.hosts.idle_quorum import NO_OP_US, PeriodTimes, Situation, begin_idle_time
 from sim.hosts.raft_machine import RaftMachine
 from sim.hosts.raft_member import RaftMember
 from sim.hosts.settings import QuorumSettings
+from sim.kernel.build import COMPILED
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, IdleCall, Kernel, noop
 from sim.protocol import probes
@@ -45,7 +46,7 @@ from sim.protocol.kraft.replication_control_manager import NotAssignedError
 from sim.protocol.messages import NONE, NOT_CONTROLLER, UNKNOWN_SERVER_ERROR
 from sim.protocol.raft.kafka_raft_client import LeaderAndEpoch, QuorumConfig
 from sim.protocol.raft.raft_log import RaftBatch
-from sim.protocol.raft.raft_messages import RaftRequest, RaftResponse
+from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
 
 
 class ControllerSetup:
@@ -78,7 +79,7 @@ class ControllerSetup:
         members: dict[int, RaftMember],
     ) -> None:
         self.members = members
-        self.period_times: dict[Latencies, PeriodTimes] = {}
+        self.period_times: dict[Situation, PeriodTimes] = {}
         self.machines = machines
         self.decide = decide
         self.config = config
@@ -543,3 +544,11 @@ class RaftController(Node):
     def _on_log_info(self, info: GetReplicaLogInfoResponse) -> None:
         if self.active is not None:
             self.run(lambda active: active.on_log_info(info))
+
+
+def _on_raft(controller: RaftController, message: RaftRequest | RaftResponse) -> None:
+    controller.member.receive(message)
+
+
+if not COMPILED:
+    RaftController.handlers = {RaftFetchRequest: _on_raft, RaftFetchResponse: _on_raft}

@@ -114,6 +114,7 @@ class RaftMember(RaftHost):
         client: decides.
         owner: see above.
         idle: the idle time in which it takes part, or None.
+        armed_us: when its timer was to expire when that began.
         members: the members that run, by id.
         acts_at_once: whether what is committed takes effect at once in its process.
     """
@@ -138,6 +139,7 @@ class RaftMember(RaftHost):
         "_machines",
         "_noted",
         "acts_at_once",
+        "armed_us",
         "client",
         "idle",
         "members",
@@ -166,6 +168,7 @@ class RaftMember(RaftHost):
     ) -> None:
         self.owner = owner
         self.idle: IdleTime | None = None
+        self.armed_us = NEVER
         self.acts_at_once: Callable[[], bool] = _always
         self.members = members
         members[owner.node] = self
@@ -214,26 +217,30 @@ class RaftMember(RaftHost):
 
     def receive(self, message: RaftRequest | RaftResponse) -> None:
         """Handle a message, after the fsync that the thread waits for."""
-        self.end_idle()
+        if self.idle is not None:
+            self.idle.end()
         if self._flushing:
             self._inbox.append(message)
         else:
             self._handle(message)
 
     def _handle(self, message: RaftRequest | RaftResponse) -> None:
+        client, now_us = self.client, self._kernel.now_us
         self._is_busy = True
         try:
-            self.client.handle(message, self._kernel.now_us)
+            client.handle(message, now_us)
         except IllegalRaftStateError as error:
             self._crash(str(error))
             return
         finally:
             self._is_busy = False
-        self.drive()
+        if self._appended or client.quorum.state is not self._noted or not client.leads_until(self._armed_us, now_us):
+            self.drive()
 
     def drive(self) -> None:
         """Poll, and set the timer."""
-        self.end_idle()
+        if self.idle is not None:
+            self.idle.end()
         if self._is_busy:
             self._appended = True
             return
@@ -245,9 +252,12 @@ class RaftMember(RaftHost):
         try:
             while self._appended and not self._flushing and not self._ended:
                 self._appended = False
-                self._note_leadership()
+                quorum = self.client.quorum
+                if quorum.state is not self._noted:
+                    self._note_leadership()
                 at_us = self.client.poll(now_us)
-                self._note_leadership()
+                if quorum.state is not self._noted:
+                    self._note_leadership()
         except IllegalRaftStateError as error:
             self._crash(str(error))
             return
@@ -260,12 +270,10 @@ class RaftMember(RaftHost):
     def _note_leadership(self) -> None:
         """Report a new epoch in which it leads."""
         quorum = self.client.quorum
-        state = quorum.state
-        if state is not self._noted:
-            self._noted = state
-            if self.client.is_leader and quorum.epoch != self._led_epoch:
-                self._led_epoch = quorum.epoch
-                self._led(self._led_epoch)
+        self._noted = quorum.state
+        if self.client.is_leader and quorum.epoch != self._led_epoch:
+            self._led_epoch = quorum.epoch
+            self._led(self._led_epoch)
 
     def _crash(self, reason: str) -> None:
         """The exception ends the process (KAFKA-14644). Kafka: ProcessTerminatingFaultHandler."""
@@ -311,7 +319,13 @@ class RaftMember(RaftHost):
     def begin_idle(self, idle: IdleTime) -> None:
         """Take part in an idle time: no timer acts."""
         self.idle = idle
-        self._armed_us = NEVER
+        self.armed_us, self._armed_us = self._armed_us, NEVER
+
+    def resume(self, at_us: int, now_us: int) -> None:
+        """Set the timer, whose event is scheduled already if it comes later than `now_us` and was set before."""
+        self._armed_us = at_us
+        if at_us <= now_us or at_us != self.armed_us:
+            self._kernel.schedule(at_us, self.owner.life, _Poll(self, at_us))
 
     @property
     def waits(self) -> bool:

@@ -28,10 +28,11 @@ class ParkedFetch:
 class FetchPurgatory:
     """All fetches that wait. Kafka: ThresholdPurgatory, KafkaRaftClient#fetchPurgatory."""
 
-    __slots__ = ("_parked",)
+    __slots__ = ("_first_us", "_parked")
 
     def __init__(self) -> None:
         self._parked: list[ParkedFetch] = []
+        self._first_us = NEVER
 
     @property
     def is_empty(self) -> bool:
@@ -41,25 +42,30 @@ class FetchPurgatory:
     def wait(self, request: RaftFetchRequest, response: RaftFetchResponse, expires_us: int) -> None:
         """Let a fetch wait. Kafka: ThresholdPurgatory#await."""
         self._parked.append(ParkedFetch(request, response, expires_us))
+        self._first_us = min(self._first_us, expires_us)
+
+    def _keep(self, parked: list[ParkedFetch]) -> None:
+        self._parked = parked
+        self._first_us = min([one.expires_us for one in parked]) if parked else NEVER
 
     def take_below(self, end_offset: int) -> list[ParkedFetch]:
         """Remove the fetches for which there are records. Kafka: ThresholdPurgatory#maybeComplete."""
         taken = [parked for parked in self._parked if parked.request.fetch_offset < end_offset]
-        self._parked = [parked for parked in self._parked if parked.request.fetch_offset >= end_offset]
+        self._keep([parked for parked in self._parked if parked.request.fetch_offset >= end_offset])
         return taken
 
     def take_all(self) -> list[ParkedFetch]:
         """Remove all. Kafka: ThresholdPurgatory#completeAll, ThresholdPurgatory#completeAllExceptionally."""
         taken = self._parked
-        self._parked = []
+        self._keep([])
         return taken
 
     def take_expired(self, now_us: int) -> list[ParkedFetch]:
         """Remove those whose time is over."""
-        if self.expires_us() > now_us:
+        if self._first_us > now_us:
             return []
         taken = [parked for parked in self._parked if parked.expires_us <= now_us]
-        self._parked = [parked for parked in self._parked if parked.expires_us > now_us]
+        self._keep([parked for parked in self._parked if parked.expires_us > now_us])
         return taken
 
     @property
@@ -69,4 +75,4 @@ class FetchPurgatory:
 
     def expires_us(self) -> int:
         """When the first one expires."""
-        return min([parked.expires_us for parked in self._parked]) if self._parked else NEVER
+        return self._first_us

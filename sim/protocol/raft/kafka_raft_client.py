@@ -288,6 +288,19 @@ class KafkaRaftClient:
         has_remote_leader = quorum.leader not in (NO_NODE, quorum.local_id)
         return now_us >= self._shutdown_us or not quorum.is_voter or quorum.is_only_voter or has_remote_leader
 
+    def leads_until(self, until_us: int, now_us: int) -> bool:
+        """Whether this member leads, and `poll` would do nothing before a later time."""
+        state = self.quorum.state
+        return (
+            isinstance(state, LeaderState)
+            and now_us
+            < until_us
+            <= min(state.begin_quorum_epoch_at_us, state.check_quorum_at_us, state.accumulator.drain_at_us())
+            and until_us <= self._fetches.expires_us()
+            and not state.resign_requested
+            and self._shutdown_us is None
+        )
+
     # Timers.
 
     def _poll_leader(self, state: LeaderState, now_us: int) -> int:
@@ -879,6 +892,12 @@ class KafkaRaftClient:
         assert isinstance(state, FollowerState)
         return self.requests.since_us(leader), state.fetch_timeout_at_us
 
+    def next_poll_us(self, leader: int) -> int:
+        """What `poll` returns for this follower, which waits for the answer to a fetch."""
+        sent_us, timeout_at_us = self.fetch_times(leader)
+        at_us = sent_us + self._config.request_timeout_us
+        return min(at_us, timeout_at_us) if self.quorum.is_voter else at_us
+
     def last_fetch_us(self, replica: int) -> int:
         """When a replica last fetched from this leader."""
         state = self.quorum.state
@@ -894,10 +913,11 @@ class KafkaRaftClient:
         return state.check_quorum_at_us
 
     @property
-    def is_quorum_checked(self) -> bool:
-        """Whether no voter has fetched since a majority last had."""
+    def fetched_voters(self) -> tuple[int, ...]:
+        """The voters that have fetched since a majority last had."""
         state = self.quorum.state
-        return isinstance(state, LeaderState) and state.is_quorum_checked
+        assert isinstance(state, LeaderState)
+        return state.fetched_voters
 
     def lead_silently(
         self,

@@ -198,9 +198,9 @@ class LeaderState(EpochState):
         state.update_follower_state(at_us, end_offset, end_offset)
 
     @property
-    def is_quorum_checked(self) -> bool:
-        """Whether no voter has fetched since a majority last had."""
-        return not self._fetched_voters
+    def fetched_voters(self) -> tuple[int, ...]:
+        """The voters that have fetched since a majority last had."""
+        return tuple(self._fetched_voters)
 
     def skip_announcements(self, until_us: int) -> int:
         """Leave out those before a time; returns how many."""

@@ -34,7 +34,7 @@ def state_of(member: RaftMember) -> object:
         times = (state.begin_quorum_epoch_at_us, state.check_quorum_at_us, client._fetches.expires_us(), *known)
     else:
         assert isinstance(state, FollowerState)
-        times = (state.fetch_timeout_at_us, client.requests.since_us(state.leader))
+        times = (state.fetch_timeout_at_us, client.requests.since_us(state.leader), member._armed_us)
     sizes = sum(batch.size for batch in log.batches)
     return log.end_offset, log.flushed_offset, sizes, client.high_watermark, *times
 
