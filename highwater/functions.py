@@ -153,7 +153,7 @@ def compare(asked: CompareRequest) -> Comparisons:
     kinds = None if asked.kind is None else [sentences.check_kind(asked.kind)]
     store = asked.store()
     found = tuple(comparing.of_store(store, asked.by, kinds))
-    _warn(store.shortcomings())
+    _warn([*store.shortcomings(), *comparing.inconclusive(found)])
     return Comparisons(found, tuple(sentences.first(comparison, asked.kind) for comparison in found))
 
 

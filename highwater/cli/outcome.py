@@ -11,8 +11,9 @@ from reports.evidence.outcome import rule_effects, waits_for
 from reports.evidence.story import batches, heading, outcome
 from reports.formatting import pairs, seconds, side
 from scenarios.format.catalogue import base_of
+from scenarios.single.vacuity import VACUOUS
 from sim.config import shown
-from sim.plurals import counted
+from sim.plurals import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,8 @@ def _blocks(scenario: Scenario, result: RunResult) -> Iterator[Block]:
         yield Line(f"the scenario expects {expectation(expected)}{_not_expected(scenario, expected, result)}")
     if scenario.draw_config:
         yield Line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
+    if result.row["vacuous"]:
+        yield Line(f"vacuous: {VACUOUS}; a sweep with more than 5 % of these is inconclusive")
     if result.row["verdict"] != "error":
         yield from map(Line, rule_effects(result, base_of(result.mode)))
     yield from _table("Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
@@ -115,9 +118,8 @@ def verdict(rows: Sequence[Row]) -> str:
     if len(scenarios) > 1:
         runs = f"{counted(len(scenarios), 'scenario')} in {counted(len(modes), 'mode')}: {runs}"
     if failed:
-        names = ", ".join(f"{row['scenario']} in {row['mode']} (seed {row['seed']})" for row in failed[:NAMED_MOST])
-        more = f" and {len(failed) - NAMED_MOST} more" if len(failed) > NAMED_MOST else ""
-        return f"{runs}, {len(failed)} NOT as expected: {names}{more}"
+        names = [f"{row['scenario']} in {row['mode']} (seed {row['seed']})" for row in failed]
+        return f"{runs}, {len(failed)} NOT as expected: {listed(names, NAMED_MOST, 'of them')}"
     undecided = sum(row["verdict"] == "exhausted" for row in rows)
     if undecided:
         return f"{runs}, {undecided} undecided: stopped at the event limit"

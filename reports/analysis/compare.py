@@ -94,7 +94,8 @@ class Level:
 class Group:
     """The runs with one value of the compared coordinate: `runs`, which is every n, and besides them `errors`.
 
-    `exhausted` of the runs used up their budget, and might have shown more violations.
+    `exhausted` of the runs used up their budget, and might have shown more violations; `clean` ones ended without any
+    violation, and not stalled.
     `warnings` are runs by kind of early warning; `rounds` are truncations, over all runs, that took one response about
     an epoch's end offset, two, or more. `availability` is empty if rows lack it. `inside_unclean` and
     `inside_lossy` are runs inside if damage is what unclean ends do, or what lossy ends do (`faults.promise.damage`),
@@ -106,6 +107,7 @@ class Group:
     errors: int
     stalled: int
     exhausted: int
+    clean: int
     vacuous: int
     runs_inside: int
     share_inside: float | None
@@ -188,6 +190,20 @@ def of_store(store: Store, by: str = MODE, kinds: Sequence[str] | None = None) -
     if not comparisons:
         raise store.no_rows()
     return comparisons
+
+
+def inconclusive(comparisons: Iterable[Comparison]) -> list[str]:
+    """Why compared runs are inconclusive, as the sweep itself says; empty if they are conclusive."""
+    from scenarios.sweep.summary import undecided
+
+    return [
+        reason
+        for one in comparisons
+        for reason in undecided(
+            " ".join([one.scenario, *(f"{key}={shown(value)}" for key, value in one.fixed.items())]),
+            *(sum(getattr(group, count) for group in one.groups) for count in ("runs", "vacuous", "exhausted")),
+        )
+    ]
 
 
 def read(store: Store, columns: Iterable[str], scenario: str) -> Frame:
@@ -371,6 +387,7 @@ def _group(every: GroupRuns, kinds: Iterable[str], measures: Sequence[str]) -> G
         errors=len(every) - len(runs),
         stalled=runs.count("verdict", "stalled".__eq__),
         exhausted=len(runs) - len(ended),
+        clean=runs.count("verdict", "ok".__eq__),
         vacuous=int(runs.numbers("vacuous").sum()),
         runs_inside=inside,
         share_inside=share_of(inside, len(runs)),

@@ -8,6 +8,7 @@ from typing import Final
 from reports.analysis.compare import ANY, MODE, AvailabilityDifference, Comparison, Group, Pair, Rate, release_order
 from reports.formatting import LEAST, number, percent, share
 from scenarios.format.fields import VIOLATIONS
+from scenarios.single.vacuity import VACUOUS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
 from sim.plurals import counted
@@ -77,8 +78,8 @@ LEGEND: Final = (
     "95 % interval: Wilson's; <= is the exact upper bound where k is 0, and does not say never.",
     "inside: Kafka promises to survive these faults. outside: they were more than it promises to survive.",
     "tolerated: share of runs whose faults the mode promises to survive.",
-    "clean: no violation, inside or outside; early warnings are left out.",
-    "vacuous: nothing worth judging happened; they stay in n.",
+    "clean: no violation, inside or outside, and neither stalled nor exhausted; early warnings do not count.",
+    f"vacuous: {VACUOUS}; it may violate all the same, and stays in n.",
     "p: how often so uneven a split would occur if the modes did not differ (exact McNemar test).",
 )
 

@@ -35,7 +35,7 @@ class RunKind:
         kinds: kinds of violation.
         broken: those inside the promise.
         inside: whether their faults were inside the promise.
-        vacuous: whether nothing worth judging happened.
+        vacuous: whether too little happened (`scenarios.single.vacuity`).
     """
 
     variant: int
@@ -215,6 +215,7 @@ def _group(mode: str, counts: Iterable[tuple[RunKind, int]], kinds: Sequence[str
         errors=verdicts[ERROR],
         stalled=verdicts["stalled"],
         exhausted=verdicts["exhausted"],
+        clean=verdicts[OK],
         vacuous=sum(count for kind, count in ended if kind.vacuous),
         runs_inside=inside,
         share_inside=share_of(inside, runs),

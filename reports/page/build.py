@@ -102,7 +102,8 @@ def _blocks(
     yield from (Text(said, "answer") for said in answers[:FIRST])
     if len(parts) > FIRST:
         yield Text(f"{counted(len(parts) - FIRST, 'more answer')} below.", "note")
-    yield from (Text(shortcoming, "warning") for shortcoming in store.shortcomings())
+    problems = [*store.shortcomings(), *compare.inconclusive(part for found in comparisons.values() for part in found)]
+    yield from (Text(problem, "warning") for problem in problems)
     yield Terms(sentences.TERMS)
     yield origin(store)
     yield Contents()
@@ -348,7 +349,7 @@ def _runs(groups: list[Group]) -> Table:
         ("all that count", *(f"{group.runs:,}" for group in groups)),
         ("tolerated", *(share(group.runs_inside, group.runs) if group.runs else "-" for group in groups)),
         ("stalled: an operator has to act", *(f"{group.stalled:,}" for group in groups)),
-        ("vacuous: nothing worth judging happened", *(f"{group.vacuous:,}" for group in groups)),
+        ("vacuous: few batches, faults or elections", *(f"{group.vacuous:,}" for group in groups)),
         ("exhausted: stopped at the event limit", *(f"{group.exhausted:,}" for group in groups)),
         ("errors, which do not count", *(f"{group.errors:,}" for group in groups)),
     ]

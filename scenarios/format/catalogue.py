@@ -51,11 +51,12 @@ def load(name_or_path: str) -> Scenario:
     return _bundled(name_or_path)
 
 
-def check(name_or_path: str) -> None:
+def check(name_or_path: str) -> Scenario:
     """Find every mistake of a scenario, also of a bundled one; errors as in `load`."""
-    load(name_or_path)
+    scenario = load(name_or_path)
     if not paths.is_path(name_or_path):
         _parsed(text(name_or_path), name_or_path)
+    return scenario
 
 
 def text(name_or_path: str) -> str:

@@ -11,6 +11,7 @@ from scenarios.format.blow import to_text
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single.execution import Execution
+from scenarios.single.vacuity import is_vacuous
 from sim.checkers.registry import FINDINGS
 from sim.history import last_standing
 from sim.history.findings import Violation
@@ -130,17 +131,6 @@ def replay_line(scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[st
     if scenario.strict:
         words.append("--strict")
     return shlex.join(words if recorded is not None else [*words, "--expect-digest", digest])
-
-
-MIN_BATCHES = 20
-MIN_FAULTS = 3
-
-
-def is_vacuous(scenario: Scenario, *, batches_acked: int, faults: int, elections: int) -> bool:
-    """Whether too little happened in a random run, over all partitions: fewer than 20 acknowledged batches, fewer than
-    3 faults that took effect, or no election after the first one.
-    """
-    return scenario.drawn and (batches_acked < MIN_BATCHES or faults < MIN_FAULTS or elections < 1)
 
 
 def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, to_the_end: bool = True) -> bool:

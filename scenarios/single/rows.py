@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.format.blow import to_text
 from scenarios.format.grid import sql_type
+from scenarios.single.vacuity import VACUOUS
 
 if TYPE_CHECKING:
     from scenarios.single.ended_run import EndedRun
@@ -228,7 +229,7 @@ def _columns_of_outcome() -> tuple[Column, ...]:
             "kinds of early warnings, sorted, joined by commas; those that count are also in `violations`",
             lambda run: _words([entry.kind for entry in run.findings.warnings]),
         ),
-        Column("vacuous", "boolean", "a random scenario in which too little happened to count"),
+        Column("vacuous", "boolean", VACUOUS),
         Column("first_violation_us", "bigint", "simulated time in us; -1 when none", _first_violation_us),
         Column(
             "violated_partitions",

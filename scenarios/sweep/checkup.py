@@ -24,6 +24,7 @@ from scenarios.sweep.units import from_run, seed_ranges
 from scenarios.version import code_version
 from sim.errors import InputError
 
+NOT_OURS: Final = "was not written by highwater: move it elsewhere; --repair then writes its own"
 FOREIGN: Final = "does not belong to the sweep: move it elsewhere"
 """Foreign files are never moved or removed."""
 DOUBLE: Final = "has the same rows as other waves"
@@ -99,7 +100,9 @@ def _run(folder: Folder, files: Mapping[str, FileInfo]) -> tuple[dict[str, Any],
     if not _readable(folder, ownership.RUN):
         if not most:
             read_json(folder, ownership.RUN)  # Raises the reason.
-        return _joined(most), "is missing or torn"
+        if ownership.RUN not in folder.entries():
+            return _joined(most), "is missing"
+        return _joined(most), NOT_OURS if ownership.RUN in ownership.foreign(folder) else "is torn"
     there = read_json(folder, ownership.RUN)
     try:
         check_run(ownership.RUN, there)

@@ -42,12 +42,14 @@ def check(folder: Folder) -> None:
     """Check that no foreign file is at a path that a sweep writes; raises InputError with all links and foreign files
     there.
     """
-    there = folder.entries()
-    others = [
-        name for name, kind in _PLACES.items() if name in there and not _is_place(folder, name, there[name], kind)
-    ]
-    if others:
+    if others := foreign(folder):
         raise InputError(*(f"{folder.shown}/{name} was not written by highwater: move it elsewhere" for name in others))
+
+
+def foreign(folder: Folder) -> list[str]:
+    """The paths that a sweep writes and where there is a link, or what another program wrote."""
+    there = folder.entries()
+    return [name for name, kind in _PLACES.items() if name in there and not _is_place(folder, name, there[name], kind)]
 
 
 def _is_place(folder: Folder, name: str, kind: str, wanted: str) -> bool:

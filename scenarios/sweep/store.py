@@ -21,6 +21,7 @@ one folder and damages stores.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -44,12 +45,19 @@ from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of
 from scenarios.sweep.parts import RESULTS, VERSION_KEY, fields_of, is_part, schema, wave_path
 from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.units import Sweep, from_run, seed_ranges
+from sim import exit_codes
 from sim.errors import InputError, did_you_mean
 from sim.kernel.streams import SEED_END
 
 IDENTITY: Final = ("scenarios", "plugins", "code_version", "modes", "own_modes", "rules", "grid", "blows")
 """Fields of ``run.json`` that must not change; seeds may be added."""
 _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+class AllDamagedError(InputError):
+    """No wave of a sweep can be read, and all its rows are missing."""
+
+    exit_code = exit_codes.INCONCLUSIVE
 
 
 class StoredRuns(Enum):
@@ -452,7 +460,10 @@ class Store:
     def no_rows(self) -> InputError:
         """The error for a store without rows: no wave is done, or all are damaged."""
         torn = [f"{self.folder.shown}: {error}" for error in self.damage.values()]
-        return InputError(*torn, f"{self.folder.shown} has no rows yet: no wave of its sweep is done")
+        if torn:
+            repair = f"'highwater doctor {shlex.quote(self.folder.shown)} --repair' runs them again"
+            return AllDamagedError(*torn, f"{self.folder.shown} has no rows: its waves are damaged; {repair}")
+        return InputError(f"{self.folder.shown} has no rows yet: no wave of its sweep is done")
 
     def shortcomings(self) -> list[str]:
         """Why the rows are incomplete, one sentence each; empty if they are complete."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single.rows import BY_DAMAGE, ROUNDS, ROWS_VERSION, UNKNOWN, Row, is_internal
+from scenarios.single.vacuity import VACUOUS
 from scenarios.sweep.error_groups import ErrorGroups
 from scenarios.sweep.extent import Extent
 from scenarios.sweep.units import Sweep
@@ -360,13 +361,22 @@ class SweepSummary:
         runs, vacuous = sum(count.decided for count in counts), sum(count.vacuous for count in counts)
         exhausted = sum(count.verdicts["exhausted"] for count in counts)
         name = " ".join((scenario.name, *scenario.overrides))
-        if scenario.drawn and vacuous > VACUOUS_MAX * runs:
-            yield f"{name}: {vacuous} of {runs} runs are vacuous, more than {VACUOUS_MAX:.0%}"
-        if exhausted > EXHAUSTED_MAX * runs:
-            yield f"{name}: {exhausted} of {runs} runs are exhausted, more than {EXHAUSTED_MAX:.0%}"
+        yield from undecided(name, runs, vacuous, exhausted)
         for mode in self._sweep.names(scenario):
             if self._met(scenario, mode) is None:
                 yield f"{name}: exhausted runs leave open whether {mode} is as expected"
+
+
+def undecided(name: str, runs: int, vacuous: int, exhausted: int) -> Iterator[str]:
+    """Why `runs` of a scenario are inconclusive, as `vacuous` or `exhausted` of them are: one sentence each."""
+    if vacuous > VACUOUS_MAX * runs:
+        yield (
+            f"{name}: {vacuous:,} of {runs:,} runs are vacuous, more than {VACUOUS_MAX * 100:.0f} %. "
+            f"Vacuous is {VACUOUS}. "
+            "More faults (count in [faults]) or batches (bursts and batches in [workload]) make fewer runs vacuous"
+        )
+    if exhausted > EXHAUSTED_MAX * runs:
+        yield f"{name}: {exhausted:,} of {runs:,} runs are exhausted, more than {EXHAUSTED_MAX * 100:.0f} %"
 
 
 def _share(part: int, whole: int) -> float | None:

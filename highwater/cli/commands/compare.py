@@ -73,8 +73,9 @@ def command(ui: Ui, asked: CompareOptions) -> int:
         ui.json({**data, **blows, "errors": [group.to_json() for group in errors], "shortcomings": shortcomings})
     else:
         ui.show(_of_one(store, zip(comparisons, said, strict=True), errors, brief=asked.brief), asked.form)
+    inconclusive = _cautioned(ui, comparisons)
     is_empty = not any(group.runs for comparison in comparisons for group in comparison.groups)
-    return exit_codes.INCONCLUSIVE if shortcomings or is_empty else exit_codes.EXPECTED
+    return exit_codes.INCONCLUSIVE if shortcomings or inconclusive or is_empty else exit_codes.EXPECTED
 
 
 def _of_one(
@@ -111,7 +112,15 @@ def _two(ui: Ui, asked: CompareOptions, other: str) -> int:
         ui.json({**data, "errors": [group.to_json() for group in errors], "shortcomings": shortcomings})
     else:
         ui.show(_of_two(answers, errors, brief=asked.brief), asked.form)
-    return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
+    inconclusive = _cautioned(ui, [answer.comparison for answer in answers])
+    return exit_codes.INCONCLUSIVE if shortcomings or inconclusive else exit_codes.EXPECTED
+
+
+def _cautioned(ui: Ui, comparisons: Sequence[Comparison]) -> bool:
+    """Print why the runs are inconclusive; whether they are."""
+    reasons = compare.inconclusive(comparisons)
+    ui.caution(f"inconclusive: {reason}" for reason in reasons)
+    return bool(reasons)
 
 
 def _of_two(answers: Iterable[paired.Answer], errors: Sequence[ErrorGroup], *, brief: bool) -> Iterator[Block]:
@@ -221,9 +230,9 @@ def _runs(by: str, groups: tuple[Group, ...]) -> Iterator[Block]:
 
 
 def _clean(group: Group) -> str:
-    """Runs without any violation; unknown if only one kind is compared."""
-    known = next((rate for rate in group.rates if rate.kind == "any"), None)
-    return "-" if known is None else str(known.n - known.k)
+    """Runs without any violation; not told if only one kind is compared."""
+    known = any(rate.kind == "any" for rate in group.rates)
+    return str(group.clean) if known else "-"
 
 
 def _availability(by: str, groups: tuple[Group, ...]) -> Iterator[Block]:

@@ -105,10 +105,11 @@ def schema(ui: Ui, as_json: bool) -> int:  # noqa: ARG001 - it is JSON anyway
 @json_option
 @click.pass_obj
 def validate(ui: Ui, files: tuple[str, ...], as_json: bool) -> int:
-    """Check scenario files, and list every mistake."""
+    """Check scenario files, list every mistake, and warn of runs that would say little."""
     checked = [_checked(file) for file in files]
     for file in checked:
         ui.caution(file["problems"])
+        ui.caution(f"{file['file']}: {warning}" for warning in file["warnings"])
     code: int = max(file.pop("exit_code") for file in checked)
     if as_json:
         ui.json({"files": checked, "exit_code": code})
@@ -130,11 +131,13 @@ def _words(expect: dict[str, str]) -> str:
 
 def _checked(file: str) -> dict[str, Any]:
     from scenarios.format.catalogue import check
+    from scenarios.single.vacuity import warnings
 
     problems: tuple[str, ...] = ()
+    told: list[str] = []
     code = exit_codes.EXPECTED
     try:
-        check(file)
+        told = warnings(check(file))
     except UserError as error:
         problems, code = error.problems, error.exit_code
-    return {"file": file, "valid": not problems, "problems": problems, "exit_code": code}
+    return {"file": file, "valid": not problems, "problems": problems, "warnings": told, "exit_code": code}

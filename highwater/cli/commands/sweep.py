@@ -22,7 +22,7 @@ from scenarios import plugged
 from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError
-from sim.plurals import counted
+from sim.plurals import counted, listed
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -39,6 +39,7 @@ ANSWERED_MOST: Final = 200_000
 MAY_VIOLATE: Final = "may-violate"
 """The expectation that any verdict meets."""
 CHANGED: Final = "runs that it changes"
+MET: Final = {True: "yes", False: "NO", None: "open"}
 SHOWN_FAILURES: Final = 10
 UNMET_MOST: Final = 5
 """Replay commands to show, at most; rows hold all of them."""
@@ -184,7 +185,7 @@ def _verdict(summary: dict[str, Any], code: int) -> str:
     if code == exit_codes.INTERNAL:
         return f"{runs}, some with an internal error"
     unmet = [f"{result['scenario']} in {result['mode']}" for result in summary["results"] if result["met"] is False]
-    return f"{runs}, NOT as expected: {', '.join(unmet[:UNMET_MOST])}{', ...' if len(unmet) > UNMET_MOST else ''}"
+    return f"{runs}, NOT as expected: {listed(unmet, UNMET_MOST, 'of them')}"
 
 
 def _checked(results: Sequence[dict[str, Any]]) -> str:
@@ -192,9 +193,13 @@ def _checked(results: Sequence[dict[str, Any]]) -> str:
     unchecked = [result for result in results if result["expectation"] == MAY_VIOLATE]
     said = "as expected"
     if len(unchecked) == len(results):
-        said = "none with an error; the scenario does not say which verdict it expects"
+        said = "none with an error; no particular verdict is expected of them"
     elif unchecked:
-        said += f"; no verdict is expected of {', '.join(dict.fromkeys(result['mode'] for result in unchecked))}"
+        several = len({result["scenario"] for result in results}) > 1
+        names = dict.fromkeys(
+            f"{result['scenario']} in {result['mode']}" if several else result["mode"] for result in unchecked
+        )
+        said += f"; no particular verdict is expected of {listed(names, UNMET_MOST, 'of them')}"
     inside = [
         f"{kind} in {_runs(counts['inside'])} of {result['mode']}"
         for result in results
@@ -203,8 +208,7 @@ def _checked(results: Sequence[dict[str, Any]]) -> str:
         if counts["inside"]
     ]
     if inside:
-        more = f" and {len(inside) - UNMET_MOST} more" if len(inside) > UNMET_MOST else ""
-        said += f"; inside the promise: {', '.join(inside[:UNMET_MOST])}{more}"
+        said += f"; inside the promise: {listed(inside, UNMET_MOST, 'sorts of violation')}"
     return said
 
 
@@ -336,8 +340,8 @@ def _counts(result: dict[str, Any]) -> tuple[object, ...]:
         percent(result["inside_share"]),
         *(verdicts[verdict] for verdict in ("ok", "violation", "stalled", "exhausted", "error")),
         result["vacuous"],
-        result["expectation"],
-        {True: "yes", False: "NO", None: "open"}[result["met"]],
+        "any verdict" if result["expectation"] == MAY_VIOLATE else result["expectation"],
+        "-" if result["expectation"] == MAY_VIOLATE and result["met"] else MET[result["met"]],
     )
 
 

@@ -148,12 +148,28 @@ def test_tables_of_settings_and_rules(text: str, is_valid: bool) -> None:
 def test_new_writes_a_valid_scenario_once(highwater: Callable[..., Call], tmp_path: Any, kind: str) -> None:
     file = tmp_path / "mine.toml"
     assert highwater("scenarios", "new", file, f"--{kind}").code == 0
-    assert highwater("scenarios", "validate", file).code == 0
+    checked = highwater("scenarios", "validate", file)
+    assert (checked.code, checked.err) == (0, "")
     assert highwater("run", file, "--seed", 1, "-q").code == 0
     text = file.read_text()
     again = highwater("scenarios", "new", file, f"--{kind}")
     assert (again.code, again.err) == (2, f"highwater: {file} exists, and is never overwritten; name another file\n")
     assert file.read_text() == text
+
+
+def test_a_scenario_whose_runs_are_vacuous_is_valid_with_a_warning(
+    highwater: Callable[..., Call], tmp_path: Any
+) -> None:
+    file = tmp_path / "few.toml"
+    text = catalogue.template("drawn", "few")
+    file.write_text(text.replace("count = [4, 6]", "count = [2, 4]").replace("bursts = [5, 7]", "bursts = [1, 2]"))
+    checked = highwater("scenarios", "validate", file)
+    assert (checked.code, checked.out, checked.err.count("runs with fewer than 20 are vacuous")) == (
+        0,
+        f"{file}: valid\n",
+        1,
+    )
+    assert "faults.count = [2, 4]: runs with fewer than 3 are vacuous" in checked.err
 
 
 @pytest.mark.parametrize(

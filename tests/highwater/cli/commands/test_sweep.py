@@ -75,13 +75,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     ("expectations", "inside", "said"),
     [
         (["clean", "violates:committed-loss"], 3, "20 runs, as expected"),
-        (["clean", "may-violate"], 0, "20 runs, as expected; no verdict is expected of b"),
-        (["may-violate"], 0, "10 runs, none with an error; the scenario does not say which verdict it expects"),
+        (["clean", "may-violate"], 0, "20 runs, as expected; no particular verdict is expected of b"),
+        (["may-violate"], 0, "10 runs, none with an error; no particular verdict is expected of them"),
         (
             ["may-violate", "may-violate"],
             3,
             (
-                "20 runs, none with an error; the scenario does not say which verdict it expects; inside the promise: "
+                "20 runs, none with an error; no particular verdict is expected of them; inside the promise: "
                 "committed-loss in 3 runs of b"
             ),
         ),
@@ -441,7 +441,8 @@ def test_runs_that_are_given_up_are_named_everywhere(highwater: Callable[..., Ca
     assert "# exhausted" in call.out
     compared = highwater("compare", tmp_path)
     said = f"hw: {given_up} of 20 runs were given up (exhausted) and may have shown more"
-    assert (compared.code, said in compared.out.splitlines(), "/20" in compared.out) == (0, True, True)
+    assert (compared.code, said in compared.out.splitlines(), "/20" in compared.out) == (3, True, True)
+    assert compared.err.startswith(f"highwater: inconclusive: power: {given_up} of 20 runs are exhausted")
     covered = highwater("coverage", tmp_path, "--json").json
     assert (covered["runs"], covered["exhausted"]) == ({"hw": 20}, {"hw": given_up})
     failing = [json.loads(line) for line in (tmp_path / "violations.jsonl").read_text().splitlines()]
