@@ -170,15 +170,13 @@ def test_a_folder_of_others_stays_as_it_is(
 def test_what_others_put_beside_results_stays(
     highwater: Callable[..., Call], place: Path, key: tuple[str, str]
 ) -> None:
-    """The command goes on, is refused, or is interrupted, as often as that takes; its own files are not in the way."""
+    """The command goes on, or is refused; its own files of an earlier time are not in the way."""
     words = (*FOLDERS[key], key[1], place)
-    codes = {highwater(*words).code for _ in range(2)}
-    assert codes <= ({2} if key[0] == "confirm" else {0, 1, 3}), codes
+    assert highwater(*words).code in ({2} if key[0] == "confirm" else {0, 1, 3})
     before = strew(place, TEMPTING, "file")
-    for _ in range(2):
-        call = highwater(*words)
-        assert call.code in (0, 1, 2, 3), call.err
-        assert still_there(place, before)
+    call = highwater(*words)
+    assert call.code in (0, 1, 2, 3), call.err
+    assert still_there(place, before)
 
 
 @pytest.mark.world
