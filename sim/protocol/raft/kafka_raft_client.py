@@ -187,7 +187,7 @@ class KafkaRaftClient:
         """
         for parked in self._fetches.take_expired(now_us):
             self._host.send(parked.request.source, parked.response)
-        if self._completes_shutdown(now_us):
+        if self._shutdown_us is not None and self._completes_shutdown(now_us):
             return NEVER
         at_us = now_us
         while at_us <= now_us:
@@ -202,12 +202,12 @@ class KafkaRaftClient:
         state = self.quorum.state
         if isinstance(state, LeaderState):
             return self._poll_leader(state, now_us)
+        if isinstance(state, FollowerState):
+            return self._poll_follower(state, now_us)
         if isinstance(state, CandidateState):
             return self._poll_candidate(state, now_us)
         if isinstance(state, ProspectiveState):
             return self._poll_prospective(state, now_us)
-        if isinstance(state, FollowerState):
-            return self._poll_follower(state, now_us)
         if isinstance(state, UnattachedState):
             return self._poll_unattached(state, now_us)
         assert isinstance(state, ResignedState)
@@ -309,11 +309,12 @@ class KafkaRaftClient:
         if self._shutdown_us is not None or state.resign_requested or now_us >= state.check_quorum_at_us:
             self._transition_to_resigned(state.non_leader_voters_by_descending_fetch_offset(), now_us)
             return now_us
-        self._maybe_append_batches(state, now_us)
+        if state.accumulator.drain_at_us() <= now_us:
+            self._append_batches(state, now_us)
         begin_at_us = self._maybe_send_begin_quorum_epoch_requests(state, now_us)
         return min(state.accumulator.drain_at_us(), min(begin_at_us, state.check_quorum_at_us))
 
-    def _maybe_append_batches(self, state: LeaderState, now_us: int) -> None:
+    def _append_batches(self, state: LeaderState, now_us: int) -> None:
         """Append what has waited long enough. The high watermark is raised before the log is flushed.
 
         With several voters nothing commits by that, since the others have yet to fetch. A sole voter commits, and its
@@ -321,8 +322,6 @@ class KafkaRaftClient:
 
         Kafka: KafkaRaftClient#maybeAppendBatches, KafkaRaftClient#flushLeaderLog.
         """
-        if state.accumulator.drain_at_us() > now_us:
-            return
         for batch in state.accumulator.drain():
             self.log.append(batch)
         if state.update_local_state(self.log.end_offset):
@@ -651,9 +650,8 @@ class KafkaRaftClient:
                 self._on_update_leader_high_watermark(state, now_us)
             batches = self.log.read(request.fetch_offset, self.log.end_offset)
         known = UNKNOWN if state.high_watermark is None else state.high_watermark
-        quorum = self.quorum
-        local_id = quorum.local_id
-        return RaftFetchResponse(request, local_id, NO_ERROR, quorum.epoch, quorum.leader, batches, known, diverging)
+        local_id = self.quorum.local_id
+        return RaftFetchResponse(request, local_id, NO_ERROR, state.epoch, local_id, batches, known, diverging)
 
     def _complete_fetch(self, parked: ParkedFetch, now_us: int) -> None:
         self._host.send(parked.request.source, self._try_complete_fetch(parked.request, now_us))
@@ -674,11 +672,12 @@ class KafkaRaftClient:
 
     def _validate_leader_only_request(self, request: RaftRequest) -> str:
         """Kafka: KafkaRaftClient#validateLeaderOnlyRequest."""
-        if request.epoch < self.quorum.epoch:
+        state = self.quorum.state
+        if request.epoch < state.epoch:
             return FENCED_LEADER_EPOCH
-        if request.epoch > self.quorum.epoch:
+        if request.epoch > state.epoch:
             return UNKNOWN_LEADER_EPOCH
-        if not self.is_leader:
+        if not isinstance(state, LeaderState):
             return NOT_LEADER_OR_FOLLOWER
         return NO_ERROR if self._shutdown_us is None else BROKER_NOT_AVAILABLE
 
@@ -807,13 +806,13 @@ class KafkaRaftClient:
 
     def _build_fetch_request(self) -> RaftFetchRequest:
         """Kafka: KafkaRaftClient#buildFetchRequest."""
-        end = self.log.end
-        known = self.high_watermark
+        log, state = self.log, self.quorum.state
+        known = state.high_watermark
         return RaftFetchRequest(
             self.quorum.local_id,
-            self.quorum.epoch,
-            end.offset,
-            end.epoch,
+            state.epoch,
+            log.end_offset,
+            log.last_fetched_epoch,
             UNKNOWN if known is None else known,
             self._config.fetch_max_wait_us,
         )

@@ -35,9 +35,10 @@ class RaftBatch:
         size: number of its records.
         records: what they are, which Raft does not read; empty in a control batch.
         is_control: whether it is the LeaderChange record of a new leader.
+        end_offset: offset after its last record.
     """
 
-    __slots__ = ("base_offset", "epoch", "is_control", "records", "size")
+    __slots__ = ("base_offset", "end_offset", "epoch", "is_control", "records", "size")
 
     def __init__(
         self, base_offset: int, epoch: int, size: int, records: Sequence[object], *, is_control: bool = False
@@ -47,14 +48,10 @@ class RaftBatch:
         self.size: Final = size
         self.records: Final = records
         self.is_control: Final = is_control
+        self.end_offset: Final = base_offset + size
 
     def __repr__(self) -> str:
         return f"RaftBatch({self.base_offset}, epoch {self.epoch}, {self.size}{', control' * self.is_control})"
-
-    @property
-    def end_offset(self) -> int:
-        """Offset after its last record."""
-        return self.base_offset + self.size
 
 
 class RaftLog:
@@ -113,11 +110,17 @@ class RaftLog:
         """
         if offset == 0:
             return None
+        batches = self.batches
+        if batches and batches[-1].epoch == epoch and offset <= batches[-1].end_offset:
+            return None
         own = self.end_offset_for_epoch(epoch)
         return own if own.epoch != epoch or own.offset < offset else None
 
     def read(self, offset: int, end: int) -> list[RaftBatch]:
         """Batches from an offset, which begins a batch, up to an end offset. Kafka: RaftLog#read (4.3-4.4)."""
+        batches = self.batches
+        if not batches or batches[-1].end_offset <= offset:
+            return []
         return [batch for batch in self._from(offset) if batch.end_offset <= end]
 
     def _from(self, offset: int) -> list[RaftBatch]:

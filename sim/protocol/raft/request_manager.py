@@ -163,6 +163,6 @@ class RequestManager:
         return state.since_us + (self._backoff_us if state.request is None else self._timeout_us)
 
     def _drop_ended(self, now_us: int) -> None:
-        for node in list(self._connections):
-            if self._ends_us(node) <= now_us:
+        for node, state in list(self._connections.items()):
+            if state.since_us + (self._backoff_us if state.request is None else self._timeout_us) <= now_us:
                 self.reset(node)
