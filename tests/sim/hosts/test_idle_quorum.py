@@ -51,7 +51,14 @@ def states(world: World) -> list[object]:
     assert active.sessions is not None
     for broker, process in sorted(world.cluster.running.items()):
         assert isinstance(process, RaftBroker)
-        found.append((process.metadata_offset, len(process.loader._records), active.sessions.valid_until_us(broker)))
+        found.append(
+            (
+                process.metadata_offset,
+                process.loader.received,
+                len(process.loader._records),
+                active.sessions.valid_until_us(broker),
+            )
+        )
     found.append((quorum.ledger.image.offset, active.controller.image.offset, active.controller.stable_offset))
     return found
 
@@ -65,6 +72,22 @@ def test_after_any_time_all_members_have_the_state_of_a_full_simulation(mode: st
     for seconds in (5, 0.41, 7.3, 0.0101, 1.013, 3.0007, 0.4996, 2.0051, 0.0013, 0.5, 4.488, 0.0009, 6.5):
         assert states(elided.run(seconds)) == states(simulated.run(seconds))
     assert elided.steps == simulated.steps
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_late_metadata_and_a_stalled_disk_count(mode: str) -> None:
+    worlds = [made(mode, elision=elision) for elision in (True, False)]
+    for world in worlds:
+        world.cluster.control.delay_metadata(2, 1_234_567)
+        world.cluster.machines.stall_disk(3)
+    for seconds in (5, 0.41, 3.3, 0.0101, 1.013, 0.0007):
+        assert states(worlds[0].run(seconds)) == states(worlds[1].run(seconds))
+    for world in worlds:
+        world.cluster.control.delay_metadata(2, -1_234_567)
+        world.cluster.machines.unstall_disk(3)
+    for seconds in (0.6, 2, 0.0101, 5.013):
+        assert states(worlds[0].run(seconds)) == states(worlds[1].run(seconds))
+    assert worlds[0].steps == worlds[1].steps
 
 
 def test_a_quiet_quorum_costs_little() -> None:
