@@ -40,7 +40,7 @@ def state_of(member: RaftMember) -> object:
 
 
 def states(world: World) -> list[object]:
-    """The members' states, the brokers' metadata offsets and their sessions."""
+    """The members' states, the brokers' metadata offsets and sessions, and how many messages were sent."""
     world.cluster.network.end_idle()
     quorum = world.cluster.quorum
     assert quorum is not None
@@ -59,6 +59,8 @@ def states(world: World) -> list[object]:
                 active.sessions.valid_until_us(broker),
             )
         )
+    nodes = [*quorum.controllers.running, *world.cluster.running]
+    found.append([world.cluster.network.link(one, other).sent for one in nodes for other in nodes])
     found.append((quorum.ledger.image.offset, active.controller.image.offset, active.controller.stable_offset))
     return found
 
