@@ -64,7 +64,7 @@ def sweep(asked: SweepRequest) -> Swept:
         UserError: what the command line would refuse.
         KeyboardInterrupt: interrupted by a signal; finished waves are kept.
     """
-    from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
+    from scenarios.sweep.driver import Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
     from scenarios.sweep.store import Store
@@ -76,8 +76,8 @@ def sweep(asked: SweepRequest) -> Swept:
     backend, folder = LocalBackend(asked.processes), open_folder(str(asked.output))
     try:
         summary = run_sweep(chosen, folder, backend, reuse=source, until=rules_to_stop)
-    except Interrupted:
-        raise KeyboardInterrupt(RESUME) from None
+    except Interrupted as interrupted:
+        raise KeyboardInterrupt(str(interrupted)) from None
     return Swept(str(asked.output), dict(summary))
 
 

@@ -72,7 +72,8 @@ def evidence_folder(part: str) -> Option:
     return Option(
         "--output",
         metavar="DIR",
-        help=f"Gets {part}/<seed>-<mode>/; by default the sweep's folder, or store/SCENARIO here.",
+        help=f"Gets {part}/<seed>-<mode>/; by default the sweep's folder, or store/SCENARIO here (store/SCENARIO/plans "
+        "of a plan).",
     )
 
 

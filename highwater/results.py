@@ -42,6 +42,7 @@ class Drawing:
         from reports import starts
         from scenarios import own_files
 
+        starts.check_suffix("file", Path(file), starts.PICTURE)
         own_files.write(Path(file), self.svg, starts.PICTURE)
 
     def _repr_svg_(self) -> str:

@@ -35,13 +35,39 @@ EXPLORED: Final = re.compile(rb'\Aschema = 1\nname = "explored-')
 SCRIPT: Final = re.compile(rb"\nShrunk from a run of ")
 LOG: Final = re.compile(rb"\ADumping broker-\d+/")
 CHECKPOINT: Final = re.compile(rb"\A0\n\d+\n")
+_SUFFIXES: Final = {
+    **dict.fromkeys((REPORT, FILM), (".html", ".htm")),
+    PICTURE: (".svg",),
+    PERFETTO: (".json",),
+    JUNIT: (".xml",),
+    TRACE: (".jsonl",),
+    EXPLORED: (".toml",),
+}
+"""How the names of files end, by what is in them."""
+_FORMATS: Final = {
+    ".pdf",
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    ".webp",
+    *(each for own in _SUFFIXES.values() for each in own),
+}
+"""Ends of names that promise a format; other names may have any text."""
+
+
+def check_suffix(option: str, file: Path, start: re.Pattern[bytes]) -> None:
+    """Raise InputError if the name of a file promises another format than the one that begins with `start`."""
+    own = _SUFFIXES[start]
+    if (suffix := file.suffix.lower()) in _FORMATS and suffix not in own:
+        raise InputError(f"{option} {str(file)!r} is not valid: what is written is no {suffix}, but {own[0]}")
 
 
 def check_file(option: str, file: Path, start: re.Pattern[bytes]) -> None:
     """Check before anything runs that a file can be written, and replaces only a file of its own kind.
 
     Raises:
-        InputError: its folder does not exist, or another kind of file is there.
+        InputError: its folder does not exist, another kind of file is there, or its name promises another format.
         StorageError: the existing file cannot be read, or nothing may be written there.
     """
     folder = file.absolute().parent
@@ -50,3 +76,5 @@ def check_file(option: str, file: Path, start: re.Pattern[bytes]) -> None:
     if not os.access(file if file.exists() else folder, os.W_OK):
         raise StorageError(f"{option} {str(file)!r} cannot be written: {os.strerror(errno.EACCES)}")
     check_own(file, start)
+    if start in _SUFFIXES:
+        check_suffix(option, file, start)

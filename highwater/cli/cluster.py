@@ -26,18 +26,35 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def tell(
-    ui: Ui, cluster: ClusterSettings, given: Mapping[str, Value], scenarios: Iterable[Scenario], modes: Iterable[Mode]
+    ui: Ui,
+    cluster: ClusterSettings,
+    given: Mapping[str, Value],
+    scenarios: Iterable[Scenario],
+    modes: Iterable[Mode],
+    *,
+    chosen: bool,
 ) -> None:
-    """Report on stderr what comes of the files and the release, below the settings that the user gives."""
+    """Report on stderr what comes of the files and the release, below the settings that the user gives; `chosen` says
+    whether the user named the modes himself.
+    """
+    from scenarios.format.cluster_checks import IDEMPOTENCE
+
     scenarios = [*scenarios]
     if cluster.files:
         _tell_files(ui, cluster, scenarios, list({mode.name: mode for mode in modes}.values()))
     if cluster.release is not None:
-        ui.note(f"--release {cluster.release.name}: mode {cluster.release.mode.name}")
-        for line in cluster.notes(given):
+        mode = cluster.release.mode
+        what = "its defaults; --mode chooses the modes" if chosen else f"mode {mode.name} (Kafka {mode.release})"
+        ui.note(f"--release {cluster.release.name}: {what}")
+        without = [*_not_idempotent(cluster.release, scenarios)]
+        # A default that no scenario has is not listed as one that is used.
+        for line in cluster.notes({**given, **({IDEMPOTENCE: False} if len(without) == len(scenarios) else {})}):
             ui.note(line)
-        for name in _not_idempotent(cluster.release, scenarios):
-            ui.note(f"{name} sends some batches with acks other than all, so its producers are not idempotent")
+        for name in without:
+            ui.note(
+                f"{name} has {IDEMPOTENCE} = false, and not the default of Kafka {cluster.release.name}: it sends some "
+                "batches with acks other than all"
+            )
 
 
 def _not_idempotent(release: Release, scenarios: Iterable[Scenario]) -> Iterator[str]:

@@ -220,7 +220,8 @@ def of_plan(
     digests = {found.mode.name: found.digest} if found.mode and found.digest and not changed else {}
     modes = (found.mode,) if found.mode else tuple(map(mode_named, scenario.expect))
     rules = {**(found.rules or {}), **rules}
-    return Origin(str(file), scenario, number, modes, STORE, (scenario.name,), rules, digests)
+    # The place of the scenario itself is that of the seed's whole run, which a plan may be a part of.
+    return Origin(str(file), scenario, number, modes, STORE, (scenario.name, "plans"), rules, digests)
 
 
 def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:

@@ -25,6 +25,8 @@ FILE_BYTES: Final = 1 << 20
 _PROVIDED: Final = re.compile(r"\$\{[^}]*:[^}]*\}")
 """A value that a config provider inserts."""
 _LISTENER: Final = re.compile(r"listener\.name\.[\w-]+\.(?:(?:plain|gssapi|oauthbearer|scram-sha-\d+)\.)?(?P<key>.+)")
+_WORDS_OF_KEY: Final = re.compile(r"[\w.-]+", re.ASCII)
+"""The characters of a key that anything reads: other keys are in no properties file of Kafka."""
 _SHAPE: Final = re.compile(r"[a-z]+([.-][a-z]+)+")
 """The shape of a key. What has another shape, or no value, may be a part of a password, and is not repeated."""
 _RANKS: Final = ("static settings", "dynamic settings", "topic settings")
@@ -163,6 +165,10 @@ def _read(path: Path) -> _File:
         return _File(str(path), scope, 2 if scope == "topic" else 1, tuple(entries))
     if not entries:
         raise InputError(f"{path}: it sets no key")
+    if not all(_WORDS_OF_KEY.fullmatch(entry.key) for entry in entries) and not any(
+        known.readers(entry.key) for entry in entries
+    ):
+        raise InputError(f"{path}: this is no properties file: it sets no key of Kafka's")
     scope = max(known.SCOPES, key=lambda scope: sum(entry.key in known.names(scope) for entry in entries))
     return _File(str(path), scope, 2 if scope == "topic" else 0, tuple(entries))
 

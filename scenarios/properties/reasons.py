@@ -119,7 +119,10 @@ _GROUPS: Final = (
             r"group\..*|offsets?\..*|.*auto\.commit.*|session\.timeout\.ms|heartbeat\.interval\.ms|max\.poll\..*"
             r"|partition\.assignment\.strategy|exclude\.internal\.topics|internal\.(leave|throw)\..*"
         ),
-        "no consumer groups: committed offsets are kept without fail",
+        (
+            "no members of groups and no rebalances; offsets are committed to a store without faults, or, with "
+            "sim.group.offsets = partition, to a partition of __consumer_offsets"
+        ),
     ),
     (r"share\..*|errors\.deadletterqueue\..*", "no share groups"),
     (

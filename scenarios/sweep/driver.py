@@ -52,7 +52,19 @@ RESUME: Final = "finished waves are kept, and the same command resumes the sweep
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error
-    """SIGINT or SIGTERM has stopped a sweep; finished waves are kept, with a valid summary."""
+    """SIGINT or SIGTERM has stopped a sweep; finished waves are kept, with a valid summary.
+
+    Attributes:
+        kept: runs of finished waves.
+    """
+
+    kept = 0
+
+    def __str__(self) -> str:
+        if not self.kept:
+            return "no wave was finished, so no run is kept; the same command begins the sweep again"
+        runs = "run of finished waves is" if self.kept == 1 else "runs of finished waves are"
+        return f"{self.kept:,} {runs} kept, and the same command resumes the sweep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +227,8 @@ def run_sweep(
         with suppress(Exception):
             if job is not None:
                 job.abandon(_exit_code(explained))
+        if isinstance(error, Interrupted) and job is not None:
+            error.kept = job.runs
         if explained is error:
             raise
         raise explained from None
@@ -497,6 +511,11 @@ class _Job:
             ownership.clear(self._folder, wave_path(wave))
         if self._begun and not self._claim.is_lost():  # A driver that has taken over writes its own.
             self._write_summary(exit_code)
+
+    @property
+    def runs(self) -> int:
+        """Runs of the finished waves."""
+        return self._summary.runs
 
     def close(self) -> None:
         """Release the folder; if the sweep never started, remove what this driver created."""

@@ -50,7 +50,7 @@ def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json
 def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool) -> int:
     from highwater.cli.progress import sweep_progress
     from scenarios.sweep import checkup
-    from scenarios.sweep.driver import RESUME, Interrupted
+    from scenarios.sweep.driver import Interrupted
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
 
@@ -63,8 +63,8 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
         try:
             with sweep_progress(ui) as progress:
                 checkup.repair(folder, found, LocalBackend(workers), progress)
-        except Interrupted:
-            ui.warn(f"interrupted: {RESUME}")
+        except Interrupted as interrupted:
+            ui.warn(f"interrupted: {interrupted}")
             return exit_codes.INTERRUPTED
         found = checkup.check(folder)
     incomplete = exit_codes.INCONCLUSIVE if found.missing else exit_codes.EXPECTED

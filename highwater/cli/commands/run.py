@@ -109,9 +109,9 @@ def command(ui: Ui, asked: RunOptions) -> int:
     else:
         jobs = [_Job.of(word, asked) for word in _words(asked)]
         scenarios = (job.origin.scenario for job in jobs)
-        tell(
-            ui, asked.cluster, values.settings(asked.settings), scenarios, (mode for job in jobs for mode in job.modes)
-        )
+        modes = (mode for job in jobs for mode in job.modes)
+        named = asked.mode is not None or asked.all_modes
+        tell(ui, asked.cluster, values.settings(asked.settings), scenarios, modes, chosen=named)
     chosen = [(job.origin, job.modes) for job in jobs]
     in_full = ui.verbose or (len(jobs) == 1 and not asked.table)
     board = None

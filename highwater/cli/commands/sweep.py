@@ -113,7 +113,7 @@ def command(ui: Ui, asked: SweepOptions) -> int:
     """
     from highwater.cli.progress import sweep_progress
     from scenarios.single.rows import ROWS_VERSION
-    from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
+    from scenarios.sweep.driver import Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.store import Store
 
@@ -133,7 +133,8 @@ def command(ui: Ui, asked: SweepOptions) -> int:
     modes = [mode for modes_of in sweep.modes.values() for mode in modes_of]
     given = {key: found[0] for key, found in values.setting_lists(asked.settings).items()}
     for place, cluster in enumerate(asked.clusters):
-        tell(ui, replace(cluster, files=()) if place else cluster, given, sweep.scenarios, modes)
+        about = replace(cluster, files=()) if place else cluster
+        tell(ui, about, given, sweep.scenarios, modes, chosen=bool(asked.modes) or asked.all_modes)
     conf = read_conf(asked.conf)
     backend = _backend(asked, conf, sweep.title)
     cores = os.cpu_count()
@@ -157,8 +158,8 @@ def command(ui: Ui, asked: SweepOptions) -> int:
                 reuse=source,
                 until=rules_to_stop,
             )
-    except Interrupted:
-        ui.warn(f"interrupted: {RESUME}")
+    except Interrupted as interrupted:
+        ui.warn(f"interrupted: {interrupted}")
         return exit_codes.INTERRUPTED
     code = int(summary["exit_code"])
     if asked.as_json:

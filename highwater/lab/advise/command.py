@@ -288,6 +288,10 @@ def _head(asked: Experiment, cluster: ClusterSettings, exposed: Exposure | None)
     config = asked.scenario.config
     own = {key: value for key, value in config.items() if not key.startswith("sim.")}
     yield f"Settings: {', '.join(f'{key} = {shown(value)}' for key, value in own.items())}"
+    usual = {key: KEYS[key].default for change in asked.changes for key in change.settings if key not in own}
+    if usual:
+        told = ", ".join(f"{key} = {shown(value)}" for key, value in usual.items())
+        yield f"Defaults, unless --server-properties has others: {told}"
     yield f"Releases: {', '.join(f'{mode.release} (mode {mode.name})' for mode in asked.modes)}"
     if asked.idle:
         yield f"Without effect in these releases, and left out: {', '.join(asked.idle)}"

@@ -252,6 +252,23 @@ def advised(outcome: ExperimentOutcome) -> list[tuple[ChangeEffect, Change, Mode
     return [(finding, changes[finding.change], modes[finding.mode]) for finding in helping]
 
 
+def _best_of_two(outcome: ExperimentOutcome) -> list[tuple[ChangeEffect, Change, Mode]]:
+    """The best change of a setting with a newer release, if it is shown to save more runs than all single changes do
+    that are advised; without flushes of each batch, which save most anyway and cost most.
+    """
+    now, *others = findings(outcome)
+    both = [
+        finding
+        for finding in others
+        if finding.mode != now.mode and finding.change != PRESENT and finding.is_shown(len(others))
+    ]
+    changes = {change.name: change for change in outcome.experiment.changes if FLUSH not in change.settings}
+    modes = {mode.name: mode for mode in outcome.experiment.modes}
+    best = min((one for one in both if one.change in changes), key=lambda one: one.lost, default=now)
+    single = [one.lost for one, change, _ in advised(outcome) if FLUSH not in change.settings]
+    return [(best, changes[best.change], modes[best.mode])] if best.lost < min(single, default=now.lost) else []
+
+
 def _shown(found: list[ChangeEffect]) -> list[ChangeEffect]:
     """The single changes and releases that are shown to make a difference."""
     now = found[0]
@@ -264,8 +281,10 @@ def recommendations(outcome: ExperimentOutcome) -> list[str]:
     found = findings(outcome)
     now, release = found[0], outcome.experiment.modes[0].release
     lines = []
-    for finding, change, mode in advised(outcome):
+    for finding, change, mode in [*advised(outcome), *_best_of_two(outcome)]:
         what = change.advised if finding.mode == now.mode else _release(mode, outcome.experiment)
+        if finding.mode != now.mode and finding.change != PRESENT:
+            what = f"{what}, and {change.advised[0].lower()}{change.advised[1:]}"
         costs = price(outcome, change)
         lines.append(
             f"{what}: {percent(finding.lost / finding.runs)} of the runs lose records instead of "

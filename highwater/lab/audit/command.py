@@ -353,7 +353,8 @@ def _restart(found: Audit, name: Named, restart: Restart, most: int) -> Iterator
     for cause in results.restart_causes(restart, name):
         partitions = cause["partitions"]
         yield Text(f"{cause['text'][:1].upper()}{cause['text'][1:]}.")
-        yield Items([f"Do: {cause['advice']}.", f"{', '.join(partitions[:most])}."])
+        which = "Partition" if len(partitions) == 1 else "Partitions"
+        yield Items([f"Do: {cause['advice']}.", f"{which} {', '.join(partitions[:most])}."])
         yield from _more(len(partitions), most)
     reasons = list(restart.reasons.items())[:most]
     yield Items([f"{name(key)}: {'; '.join(text.text for text in texts)}." for key, texts in reasons])

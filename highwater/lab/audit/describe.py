@@ -91,7 +91,7 @@ def read(path: Path) -> tuple[ClusterImage, Notes]:
         )
     notes.note(
         "a snapshot without history: which brokers are fenced, and past risks, cannot be seen; the metadata log shows "
-        "them (brokers in no ISR are taken for fenced)"
+        "them (brokers in no ISR, or in one without a leader, are taken for fenced)"
     )
     if not has_elr:
         notes.note(
@@ -159,8 +159,14 @@ def _brokers_of(text: str) -> tuple[int, ...]:
 
 
 def _brokers(image: ClusterImage) -> None:
-    """Brokers that are in an ISR or lead are taken for active, all others for fenced."""
-    serving = {broker for state in image.partitions.values() for broker in (*state.isr, state.leader)}
+    """Brokers that lead, or are in ISRs and in none without a leader, are taken for active, all others for fenced.
+
+    A controller elects a member of the ISR that is active at once.
+    """
+    states = image.partitions.values()
+    idle = {broker for state in states if state.leader == NO_LEADER for broker in state.isr}
+    leaders = {state.leader for state in states}
+    serving = leaders | ({broker for state in states for broker in state.isr} - idle)
     for state in image.partitions.values():
         for broker in state.replicas:
             image.brokers[broker] = BrokerState(0, "", broker not in serving, False, ())

@@ -62,7 +62,7 @@ def summary(audit: Audit) -> list[str]:
     """What was read, and by which rules."""
     image = audit.image
     fenced = sum(not broker.is_active for broker in image.brokers.values())
-    inactive = "in no ISR: down, or lagging" if audit.is_moment else "fenced or shutting down"
+    inactive = "down, or lagging, as the ISRs show" if audit.is_moment else "fenced or shutting down"
     what = (
         f"{counted(len(image.topics), 'topic')}, {counted(len(image.partitions), 'partition')}, "
         f"{counted(len(image.brokers), 'broker')} ({fenced} {inactive})."
@@ -99,8 +99,8 @@ def restart_answer(audit: Audit, found: Restart) -> str:
     scope = f"{partitions} of the {counted(len(image.topics), 'topic')} in this {source}"
     if not found.is_active and audit.is_moment:
         return (
-            f"Broker {found.broker} leads nothing and is in no ISR, in the {scope}: it is down or lags behind, and a "
-            "restart harms nothing"
+            f"Broker {found.broker} leads nothing and is in no ISR that has a leader, in the {scope}: it is down or "
+            "lags behind, and a restart harms nothing"
         )
     if not found.is_active:
         return f"Broker {found.broker} is down, fenced or shutting down already: a start harms nothing"

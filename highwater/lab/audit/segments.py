@@ -53,6 +53,8 @@ def read_batches(path: Path) -> Iterator[MetadataBatch]:
             if length == 0 and base_offset == 0:
                 return  # The unused end of a preallocated file.
             if not _HEADER.size <= length <= _LARGEST or base_offset < 0:
+                if position == 0:
+                    raise InputError(f"{path}: no log of Kafka's: it does not begin with a batch of records")
                 raise StorageError(f"{path}: no batch of records at byte {position}")
             data = file.read(length)
             if len(data) < length:

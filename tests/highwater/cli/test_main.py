@@ -188,6 +188,14 @@ def test_quiet_names_no_files(highwater: Callable[..., Call], tmp_path: Path) ->
     assert (str(tmp_path) in highwater(*words).out, str(tmp_path) in highwater(*words, "-q").out) == (True, False)
 
 
+@pytest.mark.parametrize(("command", "name"), [("draw", "run.pdf"), ("show", "run.svg")])
+def test_a_name_that_promises_another_format_is_refused(
+    highwater: Callable[..., Call], tmp_path: Path, command: str, name: str
+) -> None:
+    call = highwater(command, "kip101-scenario-1", "--mode", "hw", "--output", tmp_path / name)
+    assert (call.code, "what is written is no" in call.err, [*tmp_path.iterdir()]) == (2, True, [])
+
+
 def test_an_output_that_cannot_be_created_is_74_and_one_in_no_folder_2(highwater: Callable[..., Call]) -> None:
     """/proc takes no files: its folder exists, and the system says that there is no such file."""
     run = ["kip101-scenario-1", "--mode", "hw"]

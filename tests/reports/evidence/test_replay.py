@@ -10,7 +10,9 @@ import pytest
 from faults import plan
 from highwater.lab.confirm import files
 from reports.evidence import kafka_text
+from reports.evidence import replay as replaying
 from scenarios.single import rows
+from tests.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +51,13 @@ def test_another_digest_is_4_and_named(highwater: Callable[..., Call]) -> None:
     assert call.code == 4
     assert f"DIGEST DIFFERS: expected {'0' * 32}, got " in call.out
     assert highwater(*CANARY, "--expect-digest", "0" * 32, "--json").json["exit_code"] == 4
+
+
+def test_a_plan_is_not_replayed_over_the_whole_run_of_its_seed() -> None:
+    recorded = next((ROOT / "tests" / "corpus").glob("*.json"))
+    origin = replaying.of_plan(recorded, None, None, {}, {})
+    place = origin.place(None, origin.seed, "hw")
+    assert str(place.path) == f"store/{origin.scenario.name}/plans/seeds/{origin.seed}-hw"
 
 
 def test_written_files_agree_with_the_run(highwater: Callable[..., Call], here: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_recorded_run_has_its_own_release(highwater: Callable[..., Call], tmp_
     assert (called.code, called.err.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("content", [b"a\\", b"\xff\xfea\x00", b"\x00\x01", b"", b"min.insync.replicas=x"])
+@pytest.mark.parametrize("content", [b"a\\", b"\xff\xfea\x00", b"\x00\x01", b"", b"<p>=x", b"min.insync.replicas=x"])
 def test_bad_files_are_one_line_and_exit_2(highwater: Callable[..., Call], tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "server.properties"
     file.write_bytes(content)

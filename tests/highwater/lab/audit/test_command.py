@@ -132,7 +132,7 @@ def test_a_text_without_elrs_is_judged_as_the_last_release_before_them(
         call = highwater("audit", written(file, *lines))
         assert f"Judged as {judged}" in call.out
         assert ("no ELR is shown" in call.err) == (lines is without)
-        assert "3 brokers (1 in no ISR: down, or lagging)" in call.out
+        assert "3 brokers (1 down, or lagging, as the ISRs show)" in call.out
     assert highwater("audit", written(file, *not_available), "--json").json["release"] == "3.9"
     asked = highwater("audit", file, "--release", "4.3")
     assert "Judged as Kafka 4.3 (mode elr-4.3), as you asked." in asked.out
@@ -225,8 +225,22 @@ def test_a_broker_in_no_isr_of_a_text(highwater: Callable[..., Call], tmp_path: 
     call = highwater("audit", file, "--before-restart", 5)
     assert call.code == exit_codes.EXPECTED
     assert call.out.startswith(
-        "Broker 5 leads nothing and is in no ISR, in the 2 partitions of the 1 topic in this text"
+        "Broker 5 leads nothing and is in no ISR that has a leader, in the 2 partitions of the 1 topic in this text"
     )
+
+
+def test_the_isr_of_a_partition_without_a_leader_is_down(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    """Although it is in another ISR: the parts of a description are not of one moment."""
+    file = tmp_path / "topics.txt"
+    lines = [line.replace("\t", "\t") for line in described(2)]
+    last = lines[-1].split("\t")
+    isr = next(field for field in last if field.startswith("Isr: ")).removeprefix("Isr: ").split(",")
+    last = [f"Isr: {isr[0]}" if field.startswith("Isr: ") else field for field in last]
+    last = ["Leader: none" if field.startswith("Leader: ") else field for field in last]
+    file.write_text("\n".join([*lines[:-1], "\t".join(last)]) + "\n", encoding="utf-8")
+    call = highwater("audit", file)
+    down = f"start broker {isr[0]}"
+    assert (f"Do: {down}." in call.out, "(0 down" in call.out) == (True, False)
 
 
 def test_a_broker_that_is_down_is_not_refused_a_start(highwater: Callable[..., Call], tmp_path: Path) -> None:
