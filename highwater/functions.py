@@ -19,7 +19,7 @@ from highwater.requests import (
     RowsRequest,
     RunRequest,
     ShrinkRequest,
-    StoreRequest,
+    StoredRowsRequest,
     SweepRequest,
 )
 from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
@@ -28,7 +28,7 @@ from scenarios import own_files, plugged
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
@@ -81,22 +81,9 @@ def sweep(asked: SweepRequest) -> Swept:
     return Swept(str(asked.output), dict(summary))
 
 
-def rows(
-    folder: str | Path,
-    columns: Sequence[str] | None = None,
-    scenario: str | None = None,
-    mode: str | None = None,
-    *,
-    blows: bool = False,
-) -> pa.Table:
+@as_function(StoredRowsRequest)
+def rows(asked: StoredRowsRequest) -> pa.Table:
     """The rows of a sweep in key order, as an Arrow table (``.to_pandas()`` gives a data frame).
-
-    Args:
-        folder: the sweep's folder.
-        columns: columns to read (``highwater columns`` lists them); None: all.
-        scenario: only rows of this scenario.
-        mode: only rows of these modes, as ``hw,kip101``.
-        blows: the rows of runs with blows, in place of those of seeds.
 
     Raises:
         UserError: the folder holds no sweep, or there is no such column, scenario or mode.
@@ -104,14 +91,14 @@ def rows(
     from scenarios.single.rows import names
     from scenarios.sweep.store import StoredRuns
 
-    store = StoreRequest(folder, scenario=scenario, mode=mode).store()
+    store = asked.store()
     there = names(store.grid)
-    for column in columns or ():
+    for column in asked.columns or ():
         if column not in there:
             raise InputError(f"unknown column {column!r}{did_you_mean(column, there)}")
-    store.runs = StoredRuns.BLOWS if blows else StoredRuns.SEEDS
-    found = store.table(columns)
-    _warn(store.shortcomings(), 3)
+    store.runs = StoredRuns.BLOWS if asked.blows else StoredRuns.SEEDS
+    found = store.table(asked.columns)
+    _warn(store.shortcomings(), 4)
     return found
 
 
@@ -257,6 +244,8 @@ def show(found: Run | Shrunk | Explanation, file: str | Path, against: str | Non
 def _case(found: Run | Shrunk | Explanation) -> Case:
     if isinstance(found, Explanation):
         found = found.shrunk
+    if not isinstance(found, Run | Shrunk):  # What type checkers do not see.
+        raise InputError(f"{found!r:.60} is no run: give the result of run, shrink or explain")
     return found.run.case if isinstance(found, Shrunk) else found.case
 
 

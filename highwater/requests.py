@@ -64,7 +64,16 @@ def plan_option(help: str, before: str = "") -> Option:  # noqa: A002
 def budget(default: str, help: str, before: str = "") -> Option:  # noqa: A002 - click's name
     """--budget of a request, in seconds."""
     read = partial(values.duration, "--budget")
-    return Option("--budget", metavar="TIME", default=default, show_default=True, read=read, help=help, before=before)
+    return Option(
+        "--budget",
+        metavar="TIME",
+        default=default,
+        show_default=True,
+        read=read,
+        help=help,
+        before=before,
+        in_python=f"{help.partition(', as ')[0].rstrip('.')} (seconds).",
+    )
 
 
 def evidence_folder(part: str) -> Option:
@@ -77,15 +86,19 @@ def evidence_folder(part: str) -> Option:
     )
 
 
+SOURCE: Final = "A sweep's folder, a scenario (name or .toml file), or a recorded run (plan.json)."
 AsJson = Annotated[bool, Option("--json", help="Print the result as one JSON object.")]
 Form = Literal["text", "markdown"]
+Names = str | Iterable[str]
+"""Names as ``A,B``, or one by one."""
 Kind = Annotated[str | None, kind_option("Only this kind of violation.")]
-Mode = Annotated[str | None, mode_option("Mode; required if there are several.", "MODE", "scenario")]
+Mode = Annotated[Names | None, mode_option("Mode; required if there are several.", "MODE", "scenario")]
 FailedMode = Annotated[
-    str | None, mode_option("Mode; required if the sweep or [expect] has several.", "MODE", "scenario")
+    Names | None, mode_option("Mode; required if the sweep or [expect] has several.", "MODE", "scenario")
 ]
+Source = Annotated[str | Path | None, Argument(metavar="DIR|SCENARIO|PLAN", completes="scenarios", help=SOURCE)]
 FailedSource = Annotated[
-    str | Path | None, Argument(metavar="DIR|SCENARIO|PLAN", required=False, completes="scenarios")
+    str | Path | None, Argument(metavar="DIR|SCENARIO|PLAN", required=False, completes="scenarios", help=SOURCE)
 ]
 FailedSeed = Annotated[int | None, seed_option("Seed, decimal or 0x; a recorded run has its own.")]
 Partition = Annotated[
@@ -121,7 +134,7 @@ WithoutFaults = Annotated[
         metavar="KIND",
         multiple=True,
         completes="faults",
-        help="Draw the same faults, but without those of this kind; repeatable.",
+        help="Draw the same faults, but without those of this kind.",
     ),
 ]
 Strict = Annotated[bool, Option(help="Treat early warnings as violations (see 'sim/checkers/README.md').")]
@@ -141,9 +154,7 @@ class RunRequest:
     Without a `source`, `plan` brings it along; otherwise that is the ``plan.json`` of a run of `source`.
     """
 
-    source: Annotated[str | Path | None, Argument(metavar="DIR|SCENARIO|PLAN", completes="scenarios")] = field(
-        kw_only=False
-    )
+    source: Source = field(kw_only=False)
     mode: Mode = field(default=None, kw_only=False)
     seed: Annotated[int | None, seed_option("Seed, decimal or 0x; a plan has its own.")] = field(
         default=None, kw_only=False
@@ -210,7 +221,7 @@ class RunRequest:
             InputError: the request is not valid, or names no mode where there are several.
         """
         origin = self.origin()
-        return origin, origin.only_mode(self.mode)
+        return origin, origin.only_mode(None if self.mode is None else values.names(self.mode))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,8 +286,11 @@ Modes = Annotated[
         help="Modes to run; by default those of each scenario's [expect].",
     ),
 ]
+NamedModes = Annotated[
+    Names, Option("--modes", "--mode", help="Modes to run; without any (''), those of each scenario's [expect].")
+]
 Seeds = Annotated[
-    str | range,
+    str | int | Sequence[int],
     Option(
         metavar="A..B|N",
         before="blows",
@@ -332,14 +346,14 @@ class SeedsRequest(ClusterRequest):
     """A request for a range of seeds of some scenarios in some modes, or in those of some releases."""
 
     release: Annotated[
-        str | None,
+        Names | None,
         Option(
             metavar="R[,R...]",
             completes="releases",
             before="strict",
             help="Kafka's release, such as 3.9: picks the mode, and its own defaults. Several: the mode of each.",
         ),
-    ] = None
+    ] = None  # type: ignore[assignment]
 
     blows: Annotated[
         int, Option(metavar="N", type=int, help="Continue a run N times after its early warnings, with drawn faults.")
@@ -377,8 +391,8 @@ class SeedsRequest(ClusterRequest):
     def _sweep(
         self,
         scenarios: str | Sequence[str],
-        modes: str | Iterable[str],
-        seeds: str | range,
+        modes: Names,
+        seeds: str | int | Sequence[int],
         *,
         every_mode: bool = False,
     ) -> Sweep:
@@ -399,7 +413,7 @@ class SeedsRequest(ClusterRequest):
         grid = {key: found for key, found in settings.items() if len(found) > 1}
         fixed = {key: found[0] for key, found in settings.items() if key not in grid}
         chosen = self._chosen([scenarios] if isinstance(scenarios, str) else scenarios, fixed, grid)
-        named = tuple(modes.split(",") if isinstance(modes, str) and modes else modes)
+        named = tuple(values.names(modes) if modes else ())
         if not named and not every_mode:
             named = tuple(dict.fromkeys(one.release.mode.name for one in self.clusters if one.release is not None))
         by_scenario = {
@@ -420,7 +434,7 @@ class SeedsRequest(ClusterRequest):
         """`cluster` for each release that is named; one if none is."""
         from scenarios.properties.cluster import ClusterSettings
 
-        names = [None] if self.release is None else self.release.split(",")
+        names = [None] if self.release is None else values.names(self.release)
         return tuple(ClusterSettings.of(self._files(), name) for name in names)
 
     @cached_property
@@ -541,7 +555,7 @@ class RowsRequest(SeedsRequest):
     """A request for the rows of seeds, which are kept nowhere."""
 
     scenarios: Scenarios = field(kw_only=False)
-    modes: Modes = field(kw_only=False)
+    modes: NamedModes = field(kw_only=False)
     seeds: Seeds = field(kw_only=False)
     reuse: Annotated[bool, "Take rows over from an earlier mode in which the seed has the same history."] = True
     tasks: Annotated[int | None, "Number of Spark tasks, at most one for each seed."] = None
@@ -562,7 +576,7 @@ class StreamRequest(SeedsRequest):
     """A request for the rows of ever further seeds."""
 
     scenarios: Scenarios = field(kw_only=False)
-    modes: Modes = field(kw_only=False)
+    modes: NamedModes = field(kw_only=False)
     first: Annotated[int, "The first seed."] = 0
     per_batch: Annotated[int, "Number of seeds of a micro-batch."] = 1_000
     reuse: Annotated[bool, "Take rows over from an earlier mode in which the seed has the same history."] = True
@@ -589,7 +603,7 @@ class StoreRequest:
 
     folder: Annotated[str | Path, Argument(metavar="DIR", help="The sweep's folder.")] = field(kw_only=False)
     scenario: Annotated[str | None, Option(metavar="NAME", completes="scenarios", help="Only this scenario.")] = None
-    mode: Annotated[str | None, mode_option("Only these modes.")] = None
+    mode: Annotated[Names | None, mode_option("Only these modes.")] = None
 
     def store(self) -> Store:
         """Open the folder.
@@ -599,7 +613,9 @@ class StoreRequest:
         """
         from scenarios.sweep.store import Store
 
-        return Store(os.fspath(self.folder)).choose(self.scenario, None if self.mode is None else self.mode.split(","))
+        return Store(os.fspath(self.folder)).choose(
+            self.scenario, None if self.mode is None else values.names(self.mode)
+        )
 
     def pair(self, other: str) -> tuple[tuple[Store, Store], list[str]]:
         """Open this folder and another one, to compare them; also return the modes that are named for them.
@@ -609,14 +625,33 @@ class StoreRequest:
         """
         from scenarios.sweep.store import Store
 
-        modes = [] if self.mode is None else self.mode.split(",")
+        modes = [] if self.mode is None else values.names(self.mode)
         if len(modes) > 2:
-            raise InputError(f"--mode {self.mode!r} names {len(modes)} modes; with two folders, name one for each")
+            raise InputError(
+                f"--mode {','.join(modes)!r} names {len(modes)} modes; with two folders, name one for each"
+            )
         one, two = Store(os.fspath(self.folder)), Store(other)
         ends = zip((one, two), (modes[:1], modes[-1:]), strict=True)
         for store, named in ends:
             store.choose(self.scenario, named or None)
         return (one, two), modes
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRowsRequest:
+    """A request for the rows of a sweep's folder, as a table."""
+
+    folder: Annotated[str | Path, "The sweep's folder."] = field(kw_only=False)
+    columns: Annotated[Sequence[str] | None, "Columns to read (``highwater columns`` lists them); None: all."] = field(
+        default=None, kw_only=False
+    )
+    scenario: Annotated[str | None, "Only rows of this scenario."] = field(default=None, kw_only=False)
+    mode: Annotated[Names | None, mode_option("Only rows of these modes.")] = field(default=None, kw_only=False)
+    blows: Annotated[bool, "The rows of runs with blows, in place of those of seeds."] = False
+
+    def store(self) -> Store:
+        """Open the folder; errors as `StoreRequest.store`."""
+        return StoreRequest(self.folder, scenario=self.scenario, mode=self.mode).store()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -637,7 +672,16 @@ class ReportRequest(StoreRequest):
 
     kind: Kind = None
     file: Annotated[
-        str | Path, Option("-o", "--output", metavar="FILE", type=FILE, default=Path("report.html"), show_default=True)
+        str | Path,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            type=FILE,
+            default=Path("report.html"),
+            show_default=True,
+            help="HTML file to write.",
+        ),
     ] = field(kw_only=False)
     most: Annotated[
         int | None,

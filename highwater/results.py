@@ -10,6 +10,7 @@ from reports.document.page import blocks_as_html
 from reports.evidence import shrunk_run
 from reports.evidence.story import head
 from reports.formatting import moment, percent, seconds, side
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,9 @@ class Drawing:
         starts.check_suffix("file", Path(file), starts.PICTURE)
         own_files.write(Path(file), self.svg, starts.PICTURE)
 
+    def __repr__(self) -> str:
+        return f"Drawing({len(self.svg):,} characters of SVG)"
+
     def _repr_svg_(self) -> str:
         return self.svg
 
@@ -55,6 +59,10 @@ class Run:
 
     case: Case
     result: RunResult
+
+    def __repr__(self) -> str:
+        """The outcome: the trace has thousands of characters."""
+        return f"Run({next(iter(head(self.row)))})"
 
     @property
     def row(self) -> dict[str, Any]:
@@ -120,6 +128,9 @@ class Comparisons:
     parts: tuple[Comparison, ...]
     said: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"Comparisons({' '.join(self.said)})"
+
     def rates(self) -> list[dict[str, Any]]:
         """All rates, one dictionary each, ready for a data frame or plot."""
         return [
@@ -171,6 +182,9 @@ class Shrunk:
     found: shrink.ShrunkCase
     run: Run
 
+    def __repr__(self) -> str:
+        return f"Shrunk({self.said})"
+
     @property
     def cause(self) -> list[str]:
         """Repairs that each cure the failure alone."""
@@ -202,6 +216,9 @@ class Explanation:
     remedies: tuple[Remedy, ...]
     curve: Curve
     necessary: Necessity
+
+    def __repr__(self) -> str:
+        return f"Explanation({counted(len(self.story), 'sentence')} of {self.shrunk!r})"
 
     def blocks(self) -> Iterator[Block]:
         """The story, what is necessary for the violation, when it became likely, and what would have prevented it."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from highwater.option import told_in_python, words
 from highwater.requests import RowsRequest
 from scenarios.format import plugins
 from scenarios.single.rows import ddl
@@ -63,7 +64,8 @@ def request(options: Mapping[str, str]) -> RowsRequest:
     Raises:
         InputError: an option is unknown, missing or not valid.
     """
-    given = {name.lower(): text for name, text in options.items()}
+    synonyms = words(RowsRequest)
+    given = {synonyms.get(name.lower(), name.lower()): text for name, text in options.items()}
     for name in given:
         if name not in OPTIONS:
             raise InputError(f"unknown option {name!r}{did_you_mean(name, OPTIONS)}")
@@ -176,15 +178,17 @@ class RunsSource(DataSource):
 
     def schema(self) -> str:
         """The columns of a sweep's folder."""
-        return ddl(list(request(self.options).sweep().grid))
+        with told_in_python(RowsRequest):
+            return ddl(list(request(self.options).sweep().grid))
 
     def reader(self, schema: object) -> RunsReader:  # noqa: ARG002 - Spark gives it
         """A reader of the whole sweep."""
         return self._reader(RunsReader)
 
     def _reader(self, kind: type[RunsReader]) -> RunsReader:
-        asked = request(self.options)
-        return kind(asked.sweep(), asked.tasks)
+        with told_in_python(RowsRequest):
+            asked = request(self.options)
+            return kind(asked.sweep(), asked.tasks)
 
 
 class NarrowedSource(RunsSource):

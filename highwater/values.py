@@ -32,16 +32,30 @@ def seed(given: str | int) -> int:
     return number
 
 
-def seed_range(given: str | range) -> range:
-    """Check a range of seeds; text is ``A..B`` (without B), or ``N`` for ``0..N``.
+def names(given: str | Iterable[str]) -> list[str]:
+    """Names of modes or releases: as ``A,B``, or one by one."""
+    return given.split(",") if isinstance(given, str) else [*given]
+
+
+def seed_range(given: str | int | Sequence[int]) -> range:
+    """Check a range of seeds; text is ``A..B`` (without B); ``N``, also as a number, is ``0..N``.
 
     Raises:
         InputError: it is not a range, has gaps, or is empty.
     """
+    if isinstance(given, list | tuple) and given and all(isinstance(one, int) for one in given):
+        seeds = range(given[0], given[-1] + 1)
+        if [*given] != [*seeds]:
+            raise InputError(f"seeds {given!r:.60} is not valid: a sweep runs every seed of a range")
+        given = seeds
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = str(given)
     if isinstance(given, range):
         if given.step != 1:
             raise InputError(f"seeds {given} is not valid: a sweep runs every seed of a range")
         given = f"{given.start}..{given.stop}"
+    if not isinstance(given, str):
+        raise InputError(f"seeds {given!r:.60} is not valid: a range, A..B or a number of seeds is needed")
     first, dots, end = given.partition("..")
     if not dots and not _SEED.fullmatch(given):
         raise InputError(f"--seeds {given!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it), or N")

@@ -75,13 +75,13 @@ class Origin:
         """The blows of the run as the end of a name; empty if it has none."""
         return "".join(f"-{blow.warning}-{blow.at_us}.{blow.variant}" for blow in self.scenario.blows)
 
-    def only_mode(self, name: str | None) -> Mode:
+    def only_mode(self, names: Sequence[str] | None) -> Mode:
         """The mode that the user named, or the only one.
 
         Raises:
             InputError: there are several, or it is unknown.
         """
-        modes = selection.modes(self.scenario, self._names if name is None else name.split(","), own=self.modes)
+        modes = selection.modes(self.scenario, self._names if names is None else names, own=self.modes)
         if len(modes) > 1:
             raise InputError(f"{self.word} runs in several modes; choose one with --mode: {', '.join(self._names)}")
         return modes[0]

@@ -101,7 +101,7 @@ def test_names_are_escaped(swept: hw.Swept) -> None:
     ("words", "told"),
     [
         (("power", "kip102", 1), "kip102"),
-        (("power", "hw"), "choose one with --seed"),
+        (("power", "hw"), "choose one with seed N"),
         (("nothing-of-that-name", "hw", 1), "nothing-of-that-name"),
     ],
 )
@@ -138,7 +138,7 @@ def test_an_interrupt_of_a_sweep_is_one(tmp_path: Path, monkeypatch: pytest.Monk
         return 1
 
     monkeypatch.setattr("scenarios.sweep.local.LocalBackend.start", interrupt)
-    with pytest.raises(KeyboardInterrupt, match="resumes"):
+    with pytest.raises(KeyboardInterrupt, match="the same command begins"):
         hw.sweep("canary", "0..5", tmp_path / "out")
 
 

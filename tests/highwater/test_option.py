@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -11,11 +12,13 @@ import click
 import pytest
 
 import highwater as hw
+from highwater import values
 from highwater.cli.commands import compare
 from highwater.cli.console import Ui
 from highwater.cli.options import Command, takes
 from highwater.option import Argument, Option, as_function, declared
 from highwater.requests import CompareRequest
+from sim.errors import InputError
 from tests.places import ROOT
 
 
@@ -83,6 +86,37 @@ def test_callers_are_checked() -> None:
         hw.compare("store", kinds="any")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="output"):
         hw.sweep("power", "0..2")  # type: ignore[call-arg]
+
+
+def test_a_function_takes_the_words_of_an_option_and_names_parameters() -> None:
+    assert hw.rows.__doc__ is not None
+    also = more("store", modes="hw")  # type: ignore[call-arg]
+    assert also == more("store", mode="hw") == More("store", mode="hw")
+    with pytest.raises(TypeError, match=r"more\(\) has no parameter 'mods'; did you mean 'modes'\?"):
+        more("store", mods="hw")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="the parameter 'mode' twice, once as 'modes'"):
+        more("store", mode="hw", modes="kraft")  # type: ignore[call-arg]
+    with pytest.raises(InputError, match=r"choose one with mode: hw, "):
+        hw.shrink("kip101-scenario-1", ["hw", "kip101"])
+
+
+def test_a_function_describes_each_parameter_with_a_default_that_can_be_written() -> None:
+    for function in (hw.run, hw.sweep, hw.runs, hw.rows, hw.compare, hw.report, hw.shrink, hw.explain, hw.spark.stream):
+        assert not re.findall(r"^    \w+: *$", str(function.__doc__), re.MULTILINE)
+        assert "factory" not in str(inspect.signature(function))
+
+
+@pytest.mark.parametrize(
+    ("given", "seeds"), [(3, range(3)), ([4, 5, 6], range(4, 7)), ((7,), range(7, 8)), (range(2, 4), range(2, 4))]
+)
+def test_seeds_of_python(given: Any, seeds: range) -> None:
+    assert values.seed_range(given) == seeds
+
+
+@pytest.mark.parametrize("given", [[1, 3], [2, 1], [], 1.5, True, None, ["1"]])
+def test_what_is_no_range_of_seeds(given: Any) -> None:
+    with pytest.raises(InputError, match="is not valid"):
+        values.seed_range(given)
 
 
 def rule_pairs(words: tuple[str, ...]) -> dict[str, str]:

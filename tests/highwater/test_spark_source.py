@@ -157,6 +157,7 @@ def test_bad_options_are_named(options: dict[str, str], message: str) -> None:
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(InputError, match="option 'modes' is missing"):
         request({"scenarios": "power", "seeds": "0..1"})
+    assert request({"scenarios": "power", "mode": "hw", "seeds": "0..1"}).modes == "hw"
     assert request({"scenarios": "power", "seeds": "0..1", "release": "3.9"}).sweep().modes["power"][0].name == "kraft"
 
 
