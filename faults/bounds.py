@@ -50,8 +50,8 @@ class FaultBounds:
     horizon_us: int
     count: tuple[int, int]
     kinds: tuple[str, ...]
-    restart_us: tuple[int, int]
-    cut_us: tuple[int, int]
+    restart_us: tuple[int, int] = (2_000_000, 60_000_000)
+    cut_us: tuple[int, int] = (1_000_000, 40_000_000)
     pause_us: tuple[int, int] = (1_000_000, 40_000_000)
     slow_us: tuple[int, int] = (10_000, 2_000_000)
     loss_permille: tuple[int, int] = (20, 500)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
@@ -40,6 +41,19 @@ def check_required() -> None:
         raise UnavailableError(
             f"not installed: {', '.join(missing)}; 'pip install .' in Highwater's folder installs it"
         )
+
+
+def to_install(extra: str) -> str:
+    """How to install an extra, in the versions that this release takes."""
+    from importlib import metadata
+
+    try:
+        wanted = metadata.requires("highwater") or []
+    except metadata.PackageNotFoundError:  # Only its folder is there.
+        wanted = []
+    packages = [one.partition(";")[0].strip() for one in wanted if re.search(rf"extra == ['\"]{extra}['\"]", one)]
+    pip = f"pip install {' '.join(map(repr, packages))}, which is" if packages else "install"
+    return f"{pip} the extra {extra!r} of Highwater"
 
 
 def _is_there(module: str) -> bool:

@@ -89,12 +89,17 @@ def nearest(value: str, valid: Iterable[str], likeness: float = 0.5) -> str:
     return next(iter(difflib.get_close_matches(value, valid, n=1, cutoff=likeness)), "")
 
 
-def did_you_mean(value: str, valid: Iterable[str]) -> str:
+LISTED_MOST: Final = 60
+"""Valid words that a message lists; more are thousands of characters."""
+
+
+def did_you_mean(value: str, valid: Iterable[str], listing: str = "") -> str:
     """A hint at the nearest valid word.
 
     Args:
         value: the given word.
         valid: the accepted words.
+        listing: the command that lists them, if they are many.
 
     Returns:
         ``"; did you mean 'X'?"``, or ``"; one of: ..."`` when nothing is near.
@@ -102,6 +107,8 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
     words = list(valid)
     if near := nearest(value, words):
         return f"; did you mean {near!r}?"
+    if len(words) > LISTED_MOST:
+        return f"; {listing} lists the valid ones" if listing else f"; none of the {len(words)} valid words is near"
     return "; one of: " + ", ".join(words)
 
 

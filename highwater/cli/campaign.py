@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -60,7 +61,8 @@ def read_conf(pairs: Iterable[str]) -> dict[str, str]:
     """Spark settings; raises InputError with the key alone, because values may be secret."""
     for pair in pairs:
         if "=" not in pair:
-            raise InputError(f"--conf {pair.split('.')[0]!r}... is not of the form KEY=VALUE")
+            key = re.match(r"[\w.-]*", pair, re.ASCII)
+            raise InputError(f"--conf {key[0] if key else ''!r} is not of the form KEY=VALUE")
     return parse_pairs(pairs, "--conf", "KEY=VALUE", lambda _, value: value)
 
 

@@ -175,7 +175,9 @@ class Command(click.Command):
         for option in single:
             if single.count(option) > 1:
                 name = next(name for name in option.opts if name.startswith("--"))
-                raise InputError(f"{name} is given twice, but takes one value")
+                several = "," in (option.metavar or "")
+                how = f", with commas between several: {name} A,B" if several else ""
+                raise InputError(f"{name} is given twice, but takes one value{how}")
         return super().parse_args(ctx, args)
 
     def _with_budget(self, args: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reports.document.blocks import Heading, Line, Table
 from reports.formatting import pairs
+from scenarios.format.converter import in_ms
 from sim.config import KEYS, resolve, shown
 
 if TYPE_CHECKING:
@@ -82,8 +83,13 @@ def expectation(expected: Expectation) -> str:
 
 
 def _bounds(fields: dict[str, Any]) -> str:
-    """Fields whose pairs of numbers are bounds."""
-    return pairs({name: _bound(value) for name, value in fields.items()})
+    """Fields whose pairs of numbers are bounds, with the keys and units of files."""
+    times = {name for name in fields if name.endswith("_us")}
+    in_file = {
+        f"{name[:-2]}ms" if name in times else name: in_ms(value) if name in times else value
+        for name, value in fields.items()
+    }
+    return pairs({name: _bound(value) for name, value in in_file.items()})
 
 
 def _bound(value: Any) -> Any:

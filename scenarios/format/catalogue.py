@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -29,6 +30,10 @@ ADDED_MODES: Final[dict[str, ModeFile]] = {}
 """Name of a mode of a plug-in -> its mode file."""
 
 
+LISTING: Final = "'highwater scenarios list'"
+"""The command that lists scenarios."""
+
+
 def names() -> list[str]:
     """Names of the bundled scenarios and those of plug-ins, sorted."""
     own = [entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml")]
@@ -43,12 +48,24 @@ def load(name_or_path: str) -> Scenario:
         StorageError: it is there and cannot be read.
     """
     if paths.is_path(name_or_path):
+        if Path(name_or_path).is_dir():
+            raise InputError(f"{name_or_path} is a folder, not a scenario; replay, show and explain take sweeps")
         return _read(lambda: paths.read(Path(name_or_path), paths.SCENARIO_BYTES), name_or_path)
     if name_or_path not in names():
-        raise InputError(f"unknown scenario {name_or_path!r}{did_you_mean(name_or_path, names())}")
+        raise InputError(f"unknown scenario {name_or_path!r}{_hint(name_or_path)}")
     if name_or_path in ADDED:
         return _parsed(ADDED[name_or_path], name_or_path)
     return _bundled(name_or_path)
+
+
+def _hint(word: str) -> str:
+    """What is meant by a word that is no scenario."""
+    if word in MODES or re.fullmatch(r"\d+(\.\d+)+", word):
+        what = "mode" if word in MODES else "release"
+        return f": it is a {what}, and {what}s are listed with commas: --{what} A,B"
+    if Path(word).exists():
+        return ": a file or folder, and a scenario file is needed, whose name ends in .toml"
+    return did_you_mean(word, names(), LISTING)
 
 
 def check(name_or_path: str) -> Scenario:

@@ -239,11 +239,11 @@ _CheckOfId = Callable[[int, "Facts"], int]
 
 
 def _id(lowest: int, what: str, highest: Callable[[Facts], int]) -> _CheckOfId:
-    """A check of an id from `lowest` on."""
+    """A check of an id from `lowest` on, where 0 is none."""
 
     def check(value: int, facts: Facts) -> int:
         if not lowest <= value <= highest(facts):
-            raise ValueError(f"{what} {lowest} to {highest(facts)}")
+            raise ValueError(f"{what} 1 to {highest(facts)}{'' if lowest else '; 0 is none'}")
         return value
 
     return check

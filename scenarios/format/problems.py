@@ -12,6 +12,8 @@ LISTS: Final = ("script", "story", "final", "also", "sends", "faults", "topics")
 """Arrays of tables, whose entries are numbered from 1."""
 _NOT_WRITTEN: Final = ("sections", "keys", "[key]")
 """Parts of a path that do not appear in files."""
+_WHOLE_KEYS: Final[Mapping[Any, str]] = {"brokers": "brokers.count"}
+"""Table without which a file is not valid -> the key that is meant."""
 _CLIPPED: Final = 60
 
 
@@ -24,7 +26,7 @@ def describe(error: Mapping[str, Any], keys: Callable[[str], Iterable[str]]) -> 
     if kind == "said":  # The text names key and value, except for a whole table.
         return (f"{_where(path)}: " if isinstance(error["input"], Mapping) else inside) + str(error["msg"])
     if kind == "missing":
-        return f"{inside}{path[-1]!r} is missing"
+        return f"{inside}{_WHOLE_KEYS.get(path[-1], path[-1])!r} is missing"
     if kind == "extra_forbidden":
         table = next((part for part in reversed(path[:-1]) if isinstance(part, str)), "")
         return f"{inside}unknown key {path[-1]!r}{did_you_mean(str(path[-1]), keys(table))}"

@@ -32,6 +32,7 @@ import pyarrow as pa
 from scenarios import plugged
 from scenarios.format.plugins import ensure
 from scenarios.redaction import masked
+from scenarios.requirements import to_install
 from scenarios.single.rows import ROWS_VERSION, ddl
 from scenarios.single.run import prepare_process
 from scenarios.sweep import ownership, parts
@@ -260,9 +261,7 @@ def active_session() -> SparkSession | None:
     """
     for package in ("pyspark", "pandas"):
         if PathFinder.find_spec(package) is None:  # Not `importlib.util`, which asks `scenarios.spared`, too.
-            raise UnavailableError(
-                f"{package} is not installed: pip install '{NEEDED}' 'pandas>=2.2,<3', or sweep with --local N"
-            )
+            raise UnavailableError(f"{package} is not installed: {to_install('spark')}, or sweep with --local N")
     # pyspark warns that pandas 3 is not fully supported yet; pandas is not used here.
     warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
     import pyspark

@@ -125,7 +125,9 @@ def _share(word: str, value: str) -> float:
 def _kind(name: str) -> str:
     known = [*FINDINGS, INSIDE, WIDTH]
     if name not in known:
-        raise InputError(f"--until {name!r} is no kind of violation{did_you_mean(name, known)}")
+        raise InputError(
+            f"--until {name!r} is no kind of violation, {INSIDE} (of the promise) or {WIDTH}{did_you_mean(name, known)}"
+        )
     return name
 
 

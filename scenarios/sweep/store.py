@@ -143,7 +143,7 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
         elif key == "code_version" and there.get("plugins", {}) != now.get("plugins", {}):
             continue  # They are part of it.
         elif before != after:
-            yield f"{key} {before} there, {after} now"
+            yield f"{key} {_in_words(there.get(key))} there, {_in_words(now.get(key))} now"
     for old, new in zip(there["scenarios"], now["scenarios"], strict=True):
         if changed := [key for key in {**old, **new} if old.get(key) != new.get(key)]:
             yield f"scenario {new['name']!r} has changed in {', '.join(changed)}"
@@ -472,3 +472,12 @@ class Store:
             runs, asked = self.sweep.count(missing.pieces()), self.sweep.count(self.asked.pieces())
             found.append(f"{self.folder.shown} is not complete: {runs:,} of {asked:,} runs are missing")
         return found
+
+
+def _in_words(value: object) -> str:
+    """JSON data in a sentence."""
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_in_words(one)}" for key, one in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(_in_words, value)) or "none"
+    return "none" if value is None else str(value)

@@ -107,7 +107,9 @@ class Site:
             self._remote = folder
             return
         if not folder.local.is_dir():
-            raise InputError(f"{word} is no folder, and no scenario{did_you_mean(word, catalogue.names())}")
+            raise InputError(
+                f"{word} is no folder, and no scenario{did_you_mean(word, catalogue.names(), catalogue.LISTING)}"
+            )
         self._folder = folder.local.absolute()
         if not results.find(self._folder) and not self._waits():
             raise InputError(f"{word} holds no result of highwater: no sweep, hunt, review, audit, report, film or run")

@@ -94,6 +94,12 @@ def test_the_mode_that_another_is_based_on(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name() -> None:
+    for word, hint in (
+        ("zz", "; 'highwater scenarios list' lists the valid ones"),
+        ("4.3", ": it is a release, and releases"),
+    ):
+        with pytest.raises(InputError, match=f"^unknown scenario '{word}'{hint}"):
+            load(word)
     with pytest.raises(InputError, match=r"^unknown scenario 'cannary'; did you mean 'canary'\?$"):
         catalogue.load("cannary")
 
@@ -101,7 +107,7 @@ def test_an_unknown_name() -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^no/such\.toml: cannot be read: No such file or directory$"):
         catalogue.load("no/such.toml")
-    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+    with pytest.raises(InputError, match="is a folder, not a scenario"):
         catalogue.load(f"{tmp_path}/")
     (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
     with pytest.raises(InputError, match=r"latin\.toml: not UTF-8 text$"):

@@ -328,7 +328,7 @@ def test_every_kind_of_parameter_has_a_type() -> None:
         ),
         ('do = "isr"\nisr = [1, 1]', "script 2 (isr): isr = [1, 1]: a broker is named twice"),
         ('do = "isr"\nisr = [4]', "script 2 (isr): isr = 4: the replicas are on brokers 1 to 3"),
-        ('do = "elect"\nbroker = 4\nisr = [1]', "script 2 (elect): broker = 4: a leader is one of 0 to 3"),
+        ('do = "elect"\nbroker = 4\nisr = [1]', "script 2 (elect): broker = 4: a leader is one of 1 to 3; 0 is none"),
         (
             'do = "cut"\nfrom = 1\nto = 4',
             'script 2 (cut): to = 4: an end of a link is "control" or one of brokers 1 to 3',
@@ -394,7 +394,7 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
         ("schema = 1", "schema = 0", "schema = 0: input should be 1"),
         ("schema = 1", "schema = 2", "schema = 2 is newer than this version reads (1)"),
         ("schema = 1", "schema = = 1", "not TOML: Invalid value (at line 2, column 10)"),
-        ("brokers.count = 3", "", "'brokers' is missing"),
+        ("brokers.count = 3", "", "'brokers.count' is missing"),
         ("brokers.count = 3", "brokers.count = 0", "brokers.count = 0: input should be greater than or equal to 1"),
         (
             "brokers.count = 3",

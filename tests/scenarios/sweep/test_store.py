@@ -74,9 +74,9 @@ def output(expected: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"rules": {"follower_truncation": "leader-epoch"}}, 'rules {} there, {"follower_truncation"'),
-        ({"modes": {"canary": ["hw", "kip101"]}}, 'modes {"canary": ["hw"]} there, {"canary": ["hw", "kip101"]} now'),
-        ({"code_version": "f00"}, 'code_version "c0de" there, "f00" now'),
+        ({"rules": {"follower_truncation": "leader-epoch"}}, "rules none there, follower_truncation: "),
+        ({"modes": {"canary": ["hw", "kip101"]}}, "modes canary: hw there, canary: hw, kip101 now"),
+        ({"code_version": "f00"}, "code_version c0de there, f00 now"),
         ({"scenarios": []}, "scenarios canary there,  now"),
         ({"scenarios": [{**RUN["scenarios"][0], "brokers": 5}]}, "scenario 'canary' has changed in brokers"),
     ],
