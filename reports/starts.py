@@ -63,8 +63,15 @@ def check_suffix(option: str, file: Path, start: re.Pattern[bytes]) -> None:
         raise InputError(f"{option} {str(file)!r} is not valid: what is written is no {suffix}, but {own[0]}")
 
 
+def denied(folder: Path) -> str:
+    """Why nothing may be written to a folder, in the words of the system."""
+    return os.strerror(errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES)
+
+
 def check_file(option: str, file: Path, start: re.Pattern[bytes]) -> None:
     """Check before anything runs that a file can be written, and replaces only a file of its own kind.
+
+    `option` is the one that named it; empty if none did.
 
     Raises:
         InputError: its folder does not exist, another kind of file is there, or its name promises another format.
@@ -72,9 +79,9 @@ def check_file(option: str, file: Path, start: re.Pattern[bytes]) -> None:
     """
     folder = file.absolute().parent
     if file.is_dir() or not folder.is_dir():
-        raise InputError(f"{option} {str(file)!r} cannot be written: it is no file in a folder that exists")
+        raise InputError(f"{option} {str(file)!r} cannot be written: it is no file in a folder that exists".lstrip())
     if not os.access(file if file.exists() else folder, os.W_OK):
-        raise StorageError(f"{option} {str(file)!r} cannot be written: {os.strerror(errno.EACCES)}")
+        raise StorageError(f"{option} {str(file)!r} cannot be written: {denied(folder)}".lstrip())
     check_own(file, start)
     if start in _SUFFIXES:
         check_suffix(option, file, start)

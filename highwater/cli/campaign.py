@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -61,8 +60,8 @@ def read_conf(pairs: Iterable[str]) -> dict[str, str]:
     """Spark settings; raises InputError with the key alone, because values may be secret."""
     for pair in pairs:
         if "=" not in pair:
-            key = re.match(r"[\w.-]*", pair, re.ASCII)
-            raise InputError(f"--conf {key[0] if key else ''!r} is not of the form KEY=VALUE")
+            begin = pair.split(".")[0]
+            raise InputError(f"--conf {begin!r}... is not of the form KEY=VALUE (the rest may be secret)")
     return parse_pairs(pairs, "--conf", "KEY=VALUE", lambda _, value: value)
 
 

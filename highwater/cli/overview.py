@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Run scenarios": {
-        "scenarios": "List, show, check or begin scenarios",
+        "scenarios": "List, show or validate scenarios, or write a new one",
         "modes": "List the modelled releases of Kafka, or show one with its rules",
         "rules": "Search rules, their values, sources and findings",
         "advise": "Compare your settings with changes of one setting each",

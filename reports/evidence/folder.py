@@ -96,7 +96,9 @@ def check(place: ReplayFolder) -> None:
     if not there.is_dir():
         raise InputError(f"{place.path} cannot be written: {there} is no folder")
     if not os.access(there, os.W_OK):
-        raise StorageError(f"{place.path} cannot be written: {there} is not to be written to")
+        raise StorageError(
+            f"{place.path} cannot be written: {there}: {starts.denied(there)}; --output names another folder"
+        )
     if there == place.path:
         _check_replay(place, own_files.below(place.root, *place.parts))
 

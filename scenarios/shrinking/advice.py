@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 NO_RELEASE_YET: Final = "no release yet"
+_UNREPAIRED: Final = f" (the bug is repaired in {NO_RELEASE_YET})"
 UNKNOWN: Final = "no single repair"
 _LACKS: Final = {("reassignment_completes", "targets-if-fewer")}
 """Later values of a rule that lack what an earlier value repaired."""
@@ -34,7 +35,7 @@ def advice(repairs: Iterable[Repair], mode: Mode) -> str:
     release = releases(rule.name, str(rule.value), mode)
     if not found:
         return release
-    return f"{found} ({release})" if release == NO_RELEASE_YET else f"{found}, or {release}"
+    return f"{found}{_UNREPAIRED}" if release == NO_RELEASE_YET else f"{found}, or {release}"
 
 
 def in_words(repair: str, found: str, *, is_bug: bool = True) -> str:
@@ -45,12 +46,12 @@ def in_words(repair: str, found: str, *, is_bug: bool = True) -> str:
         found: what `advice` answers for it and the settings beside it.
         is_bug: whether what it repairs is known as a bug.
     """
-    settings, _, release = found.partition(f" ({NO_RELEASE_YET})")[0].partition(", or Kafka ")
+    settings, _, release = found.partition(_UNREPAIRED)[0].partition(", or Kafka ")
     if found == NO_RELEASE_YET and not is_bug:
         return f"Rule {repair} would prevent it, which no release has"
     if found == NO_RELEASE_YET:
         return f"Unfixed in every release (rule {repair})"
-    if found.endswith(f"({NO_RELEASE_YET})"):
+    if found.endswith(_UNREPAIRED):
         return f"{settings} prevents it. So would rule {repair}, which no release has"
     if release:
         return f"{settings} prevents it; Kafka {release} has the repair (rule {repair})"

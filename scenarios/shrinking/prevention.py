@@ -35,8 +35,8 @@ class Remedy:
 
     @property
     def told(self) -> tuple[str, str, str]:
-        """What, change and advice; of a setting, the change is the advice."""
-        return self.what, self.change, "" if self.what == "setting" else self.advice
+        """What, change and advice."""
+        return self.what, self.change, "set it" if self.what == "setting" else self.advice
 
 
 def remedies(

@@ -53,7 +53,7 @@ def command(ui: Ui, asked: DrawOptions) -> None:
     ui.caution(run.warnings)
     suffix, start = FORMATS[asked.form]
     file = asked.output or Path(f"{run.name(chosen)}{suffix}")
-    starts.check_file("--output", file, start)
+    starts.check_file("--output" if asked.output else "", file, start)
     observed = observe(run.scenario, chosen, run.seed, run.rules)
     options.check_shown(run.scenario, observed.result)
     shown = picture(observed, list(heading(observed.result)), everything=asked.everything)

@@ -63,7 +63,7 @@ class ExplainOptions(ExplainRequest):
 @takes(ExplainOptions)
 @click.pass_obj
 def command(ui: Ui, asked: ExplainOptions) -> None:
-    """Explain a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
+    """Explain a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (PLAN).
 
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
     line of trace.jsonl that each is about, and one rule, setting or newer mode at a time is tried on the same plan.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group("scenarios", cls=SuggestingGroup)
 def command() -> None:
-    """List, show, validate or begin scenarios."""
+    """List, show or validate scenarios, or write a new one."""
 
 
 @command.command("list")

@@ -107,7 +107,7 @@ def _with_advice(found: ClassifiedKey, advice: Sequence[tuple[str, str]]) -> Cla
         return found
     pattern = re.compile(rf"(?<![\w.]){re.escape(found.name)}=([\w-]+)")
     avoids = [
-        f"finding {name}: {clause}"
+        f"to avoid finding {name}: {clause}"
         for name, clause in advice
         if any(value != shown(found.value) for value in pattern.findall(clause))
     ]

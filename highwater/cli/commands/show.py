@@ -57,7 +57,7 @@ def command(ui: Ui, asked: ShowOptions) -> None:
     cases = compared(Case(run.scenario, chosen, run.seed, run.rules), asked.against)
     against = "" if asked.against is None else re.sub(r"[^\w.-]+", "-", f"-against-{asked.against}")
     file = asked.output or Path(f"{run.name(chosen)}{against}.html")
-    starts.check_file("--output", file, starts.FILM)
+    starts.check_file("--output" if asked.output else "", file, starts.FILM)
     films = of_cases(cases, asked.kind, None if asked.everything else narrative.SENTENCES, asked.budget_s)
     for film in films:
         options.check_shown(run.scenario, film.observed.result)

@@ -40,7 +40,7 @@ class ShrinkOptions(ShrinkRequest):
 @takes(ShrinkOptions)
 @click.pass_obj
 def command(ui: Ui, asked: ShrinkOptions) -> None:
-    """Shrink a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
+    """Shrink a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (PLAN).
 
     Removes faults, batches, settings and brokers that are not needed, and rounds times, while the run still fails for
     the same reason (same violation, same repairs). What is left is written as replay writes it.

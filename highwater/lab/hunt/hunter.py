@@ -24,6 +24,7 @@ from highwater.lab.hunt.state import FINDING, PLAN, SCRIPT, STORY, ArmState, Fai
 from scenarios.campaign.runner import LocalRunner
 from scenarios.single.run import run_row
 from sim.errors import InputError, UnavailableError, UserError
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -187,7 +188,7 @@ class Hunt:
         state = self.state
         runs = sum(arm.runs for arm in state.arms.values())
         new = sum(not cause.known and not cause.control for cause in state.causes.values())
-        return f"{runs:,} runs, {len(state.causes)} causes, {new} of them new, {self._time('cpu'):.0f} CPU s"
+        return f"{runs:,} runs, {counted(len(state.causes), 'cause')}, {new} of them new, {self._time('cpu'):.0f} CPU s"
 
     def _next_step(self) -> tuple[str, Callable[[], float]]:
         """The next step: the key of its time, and a function that makes it and returns the CPU seconds of other

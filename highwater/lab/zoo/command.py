@@ -105,7 +105,7 @@ def _target(chosen: Target) -> Iterator[Block]:
     metavar="A..B|N",
     default="0..10000",
     show_default=True,
-    help="Seeds from A to B, B excluded, or 0 to N.",
+    help="Seeds from A to B, B excluded, or N seeds from 0 on.",
 )
 @click.option(
     "--method",
@@ -248,7 +248,7 @@ def hunt(
     metavar="A..B|N",
     default="0..1000",
     show_default=True,
-    help="Seeds from A to B, B excluded, or 0 to N.",
+    help="Seeds from A to B, B excluded, or N seeds from 0 on.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="The table as text, or Markdown."

@@ -99,7 +99,7 @@ def test_an_unknown_name() -> None:
         ("4.3", ": it is a release, and releases"),
     ):
         with pytest.raises(InputError, match=f"^unknown scenario '{word}'{hint}"):
-            load(word)
+            catalogue.load(word)
     with pytest.raises(InputError, match=r"^unknown scenario 'cannary'; did you mean 'canary'\?$"):
         catalogue.load("cannary")
 

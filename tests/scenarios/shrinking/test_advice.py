@@ -38,7 +38,9 @@ def test_settings_come_before_releases() -> None:
     assert advice([MIN_ISR, FLUSH], MODES["hw"]) == "min.insync.replicas=2 or log.flush.interval.messages=1"
     assert advice([EPOCHS, MIN_ISR], MODES["hw"]) == "min.insync.replicas=2, or Kafka 1.1 and later"
     assert advice([EPOCHS], MODES["hw"]) == "Kafka 1.1 and later"
-    assert advice([FLOOR, FLUSH], MODES["elr-4.3"]) == "log.flush.interval.messages=1 (no release yet)"
+    assert advice([FLOOR, FLUSH], MODES["elr-4.3"]) == (
+        "log.flush.interval.messages=1 (the bug is repaired in no release yet)"
+    )
     assert advice([FLOOR], MODES["elr-4.3"]) == "no release yet"
     assert [of_mode(MODES[name]) for name in ("elr-4.3", "elr-repaired")] == ["Kafka 4.3.1", "no release yet"]
 

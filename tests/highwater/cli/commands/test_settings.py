@@ -43,7 +43,7 @@ def test_settings_tells_of_each_key(highwater: Callable[..., Call], server: Path
 
 def test_settings_name_the_value_that_avoids_a_finding(highwater: Callable[..., Call], tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
-    advice = "finding leo-of-skipped-epoch: auto.leader.rebalance.enable=false in rolling restarts"
+    advice = "to avoid finding leo-of-skipped-epoch: auto.leader.rebalance.enable=false in rolling restarts"
     for value, release, is_named in (("true", "4.3", True), ("false", "4.3", False), ("true", "2.6", False)):
         file.write_text(f"broker.id=1\nauto.leader.rebalance.enable={value}\n")
         (key,) = [
