@@ -8,7 +8,7 @@ import click
 
 from highwater.cli import completion
 from highwater.cli.options import Command, json_option
-from reports.document.blocks import Heading, Line, Table
+from reports.document.blocks import Heading, Items, Line, Table, Terms
 from sim import exit_codes
 from sim.plurals import counted
 
@@ -51,10 +51,13 @@ def command(ui: Ui, /, word: str, as_json: bool) -> int:
 
 
 def _table(bugs: Sequence[FixedBug]) -> Iterator[Block]:
-    from highwater.lab.bugs.bugs import shown_by
+    from highwater.lab.bugs.bugs import MISSING, shown_by
 
     rows = [(bug.name, bug.fixed, bug.where, bug.effect, shown_by(bug)) for bug in bugs]
     yield Table(["bug", "fixed in", "where", "effect", "shown by"], rows, apart=False)
+    if lacking := [word for word in MISSING if any(bug.older is None and bug.missing == word for bug in bugs)]:
+        yield Heading("What Highwater lacks to show a bug")
+        yield Terms({word: MISSING[word] for word in lacking})
     ruled = sum(bug.older is not None for bug in bugs)
     yield Line("")
     yield Line(f"{counted(len(bugs), 'bug')}, {ruled} with a rule; highwater bugs {bugs[0].name} prints one.")
@@ -64,23 +67,22 @@ def _bug(bug: FixedBug) -> Iterator[Block]:
     from highwater.lab.bugs.bugs import MISSING, measured
 
     yield Heading(f"{bug.name}: {bug.effect}")
-    yield Line(f"  {bug.happens}")
-    if bug.fix:
-        yield Line(f"  Repaired: {bug.fix}")
+    yield Items([bug.happens, *([f"Repaired: {bug.fix}"] if bug.fix else [])])
     since = f"since {bug.since}, " if bug.since else ""
-    yield Line(f"  {bug.where}; {since}fixed in {bug.fixed} ({bug.commits}, of which the {bug.read} was read)")
+    read = f"known here by its {bug.read}"
+    yield Items([f"Where: {bug.where}; {since}fixed in {bug.fixed} (commits: {bug.commits}; {read})"])
     if bug.lacking:
         modes = ", ".join(bug.lacking)
         known = bug.since and not bug.since.startswith("about")
         unsure = "" if known else " (unless their releases are older than it: the first release with it is not known)"
-        yield Line(f"  Modes that behave better than their releases, which had it{unsure}: {modes}")
+        yield Items([f"Modes that behave better than their releases, which had it{unsure}: {modes}"])
     if bug.older is None or bug.repaired is None:
-        yield Line(f"  Not shown: Highwater lacks {MISSING[bug.missing]}. {bug.why}")
+        yield Items([f"Not shown: Highwater lacks {MISSING[bug.missing]}. {bug.why}"])
         return
     older, repaired = "=".join(bug.older), "=".join(bug.repaired)
-    yield Line(f"  Rule: {older} has the bug, {repaired} the repair; mode {bug.mode}")
+    yield Items([f"Rule: {older} has the bug, {repaired} the repair; mode {bug.mode}"])
     if bug.note:
-        yield Line(f"  {bug.note}")
+        yield Items([bug.note])
     figures = measured().get(bug.name, {})
     rows = [
         (scenario, one.before, one.after, one.runs, f"{one.first_cpu_s:.1f}" if one.first_cpu_s >= 0 else "")
