@@ -72,7 +72,7 @@ def test_an_interrupt_of_a_repair_is_130(
     monkeypatch.setattr("scenarios.sweep.local.LocalBackend.start", interrupt)
     call = highwater("doctor", output, "--repair", "-q")
     assert (call.code, call.out) == (130, "")
-    assert call.err == "interrupted: finished waves are kept, and the same command resumes the sweep\n"
+    assert call.err == "interrupted: no wave was finished, so no run is kept; the same command begins the sweep again\n"
 
 
 @pytest.mark.parametrize("words", [["--repair"], ["--local", "1"], ["nowhere"], ["nowhere", "--repair"]])
