@@ -46,6 +46,7 @@ from scenarios.sweep.parts import RESULTS, VERSION_KEY, fields_of, is_part, sche
 from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.units import Sweep, from_run, seed_ranges
 from sim import exit_codes
+from sim.config import shown
 from sim.errors import InputError, did_you_mean
 from sim.kernel.streams import SEED_END
 
@@ -480,4 +481,4 @@ def _in_words(value: object) -> str:
         return "; ".join(f"{key}: {_in_words(one)}" for key, one in value.items()) or "none"
     if isinstance(value, list):
         return ", ".join(map(_in_words, value)) or "none"
-    return "none" if value is None else str(value)
+    return shown(value) if isinstance(value, bool | int | str) else "none"

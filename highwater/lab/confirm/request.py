@@ -17,7 +17,6 @@ from highwater.option import Argument, Option
 from highwater.requests import Rules, Settings
 from highwater.values import duration
 from highwater.values import settings as checked_settings
-from scenarios.requirements import to_install
 from sim import exit_codes
 from sim.errors import InputError, UnavailableError
 
@@ -154,7 +153,7 @@ def check_library() -> None:
     """Raise UnavailableError if the Kafka client library is not installed."""
     for package, name in (("kafka", "kafka-python"), ("kazoo", "kazoo")):
         if find_spec(package) is None:
-            raise UnavailableError(f"{name} is not installed: {to_install('kafka')}")
+            raise UnavailableError(f"{name} is not installed: pip install {name}")
 
 
 def _mode(scenario: Scenario, found: InstalledRelease, name: str | None, note: Callable[[str], None]) -> Mode:
