@@ -430,6 +430,7 @@ class Consumer(GroupMember):
         """Replace the process by a new one, which begins at the committed offset; False if it has not begun."""
         if self._tries == 0:
             return False
+        self.end_elision()  # Successful fetches reset the back-off.
         self._preferred = NO_LEADER
         self.connection_lost()
         self._end_offset_request = self._lookup = None
