@@ -66,8 +66,8 @@ def test_histories_of_random_plans_are_equal_with_and_without(all_kinds: bool) -
 def test_seeds_whose_histories_once_differed(name: str, mode: str, seed: int, *, all_kinds: bool) -> None:
     """Which of two brokers was unfenced first, and so elected, depended on whose heartbeats had been left out; in the
     fourth, a heartbeat that failed did not know that those which had been left out before had not. In the fifth, the
-    rounds of a truncation that never completes delayed another response of the leader; in the last one, a consumer's new
-    process did not know that fetches which had been left out had reset the back-off.
+    rounds of a truncation that never completes delayed another response of the leader. In the last one, a consumer's
+    new process did not know that fetches which had been left out had reset the back-off.
     """
     assert not compare(scenario_of(name, all_kinds=all_kinds), [(seed, mode)]).differ
 
