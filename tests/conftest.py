@@ -49,7 +49,14 @@ LONGEST = (
 """Files that take longest: they come first, so that no process is left with one of them in the end."""
 
 
+SPARK = "tests/scenarios/sweep/test_spark.py"
+"""Tests in other files that need a session of Spark, which takes seconds to start, guard the world."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "session" in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(SPARK):
+            item.add_marker(pytest.mark.world)
     places = {file: place for place, file in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 

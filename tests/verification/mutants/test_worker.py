@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.places import ROOT
 from tests.verification.mutants.__main__ import NOTICED, Round, mutants_of, run, sentence, table
 from tests.verification.mutants.operators import DROPPED, NEGATED
@@ -38,6 +40,7 @@ def test_each_round_has_every_scenario_in_every_repaired_mode_that_it_runs_in() 
     assert len(set(first)) == len(first)
 
 
+@pytest.mark.world
 def test_hunts_find_a_mutant_or_say_that_nothing_changes(tmp_path: Path) -> None:
     partition = "sim/protocol/replica/partition.py"
     harmful = mutant(partition, "Partition.advance_hw", NEGATED, "candidate > self.hw and self.set_hw(candidate)")

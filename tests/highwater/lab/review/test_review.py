@@ -113,6 +113,7 @@ def test_the_page_has_each_part_and_its_commands(losing: Review) -> None:
     assert re.findall(r"<(script|link|img)", html) == []
 
 
+@pytest.mark.world
 def test_a_change_about_which_kafka_s_tests_say_nothing(losing: Review) -> None:
     text = to_markdown(page.document(replace(losing, conformance=Conformance(0, (), ()))))
     _, part = text.split("## Kafka's own tests, and answers of its classes\n\n")
