@@ -12,7 +12,7 @@ What would change the history:
 
 - A fetch that expires before the record arrives, or a period that is not over when the next begins: the latencies are
   too long, and the quorum is simulated.
-- A broker that starts, or whose log directory does not answer: it is not known when committed records act there.
+- A broker on which committed records take effect later (a stalled disk, logs that are not loaded, late metadata).
 - BeginQuorumEpoch, up to 4.1 sent every half fetch timeout to all voters: the latency of each depends on how many were
   sent before, so they are counted. They change nothing at a voter, if they are not under way when a period begins.
 - A heartbeat that arrives while a record waits for its commit is answered after the commit, so it is simulated.
@@ -254,22 +254,14 @@ class IdleQuorum(IdleTime):
         """Let whole periods pass."""
         leader = self._leader.client
         last_us = self._first_us + (periods - 1) * NO_OP_US
-        sizes = [periods] if not self._lag else [periods - 1, 1]  # The last one is not known to be committed.
-        batches: list[RaftBatch] = []
-        end = leader.log.end_offset
-        for size in sizes:
-            if size:
-                batches.append(RaftBatch(end, leader.quorum.epoch, size, (NO_OP,) * size))
-                end += size
+        end, epoch = leader.log.end_offset, leader.quorum.epoch
+        batches = [RaftBatch(offset, epoch, 1, (NO_OP,)) for offset in range(end, end + periods)]
         self._controller.skip_no_ops(periods)
         requests: list[RaftFetchRequest] = []
         arrived_us: list[int] = []
         for follower, (sent_us, arrival_us, timeout_us) in zip(self._followers, times, strict=True):
-            member = follower.member
-            member.elided_us = self._first_us + sent_us
-            sent_us += last_us
-            requests.append(member.client.follow_silently(batches, self._lag, sent_us, last_us + timeout_us))
-            member.elided_us = -1
+            client = follower.member.client
+            requests.append(client.follow_silently(batches, self._lag, last_us + sent_us, last_us + timeout_us))
             arrived_us.append(last_us + arrival_us)
         check_quorum_at_us = last_us + self._known[self._situation].check_quorum_us
         announced = leader.lead_silently(batches, requests, arrived_us, check_quorum_at_us, until_us)

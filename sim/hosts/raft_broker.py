@@ -14,7 +14,6 @@ from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.broker_lifecycle import BrokerLifecycle
 from sim.hosts.broker_metadata_publisher import BrokerMetadataPublisher
-from sim.hosts.idle_quorum import NO_OP_US
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.kraft_metadata_cache import KRaftMetadataCache
 from sim.hosts.node_to_controller_request_thread import NodeToControllerRequestThread
@@ -107,7 +106,7 @@ class RaftBrokerLifecycle(BrokerLifecycle):
         broker, manager, observer = self._broker, self.manager, self._observer
         leader = observer.member.leader
         channel: Channel[RaftController] | None = broker.out.get(leader)
-        if channel is None or observer.is_late or broker.zombie or self.fenced or not manager.is_steady(fenced=False):
+        if channel is None or broker.zombie or self.fenced or not manager.is_steady(fenced=False):
             return False
         controller = channel.target
         back = controller.out.get(broker.node)
@@ -157,42 +156,28 @@ class MetadataLoader(BrokerMetadataPublisher):
     @property
     def is_current(self) -> bool:
         """Whether all records that it has received are applied."""
-        return self._metadata.image.offset == self.received
+        return 0 <= self.published_us < self._broker.kernel.now_us and self._metadata.image.offset == self.received
 
     @property
     def has_all(self) -> bool:
         """Whether it has received all records that were committed."""
         return self.received == len(self._records)
 
-    def commit(self, batches: Sequence[RaftBatch], delay_us: int, since_us: int) -> None:
-        """Apply batches as one delta, or do so later. Kafka: MetadataLoader#handleCommit.
+    def publish(self) -> None:
+        self._broker.end_idle()
+        super().publish()
 
-        Args:
-            batches: the batches.
-            delay_us: by how much later.
-            since_us: see `RaftMember.elided_us`.
-        """
+    def commit(self, batches: Sequence[RaftBatch], delay_us: int) -> None:
+        """Apply batches as one delta, or do so later. Kafka: MetadataLoader#handleCommit."""
         broker, records = self._broker, self._records
-        first = len(records)
         for batch in batches:
             records += records_of(batch)
         end = len(records)
-        if delay_us and since_us >= 0:
-            for received in range(first + 1, end + 1):
-                self._commit_at(since_us + delay_us + (received - first - 1) * NO_OP_US, received)
-        elif delay_us:
+        if delay_us:
             late = IdleCall(self._commit_late, end)
             broker.kernel.schedule(broker.kernel.now_us + delay_us, broker.life, late)
         else:
             self._receive(end, changes=has_content(batches))
-
-    def _commit_at(self, at_us: int, end: int) -> None:
-        """Receive records without contents at a time, which may be over."""
-        kernel = self._broker.kernel
-        if at_us <= kernel.now_us:
-            self._receive(end, changes=False)
-        else:
-            kernel.schedule(at_us, self._broker.life, IdleCall(self._commit_late, end))
 
     def _commit_late(self, end: int) -> None:
         self._receive(end, changes=True)
@@ -300,19 +285,13 @@ class RaftBroker(KRaftBroker):
     def _on_commit(self, batches: Sequence[RaftBatch]) -> None:
         observer = self._observer
         observer.committed(self.node, self.incarnation, batches)
-        self.loader.commit(batches, observer.delays_us.get(self.node, 0), self.member.elided_us)
+        self.loader.commit(batches, observer.delays_us.get(self.node, 0))
 
     def _acts_at_once(self) -> bool:
-        """See `RaftMember.acts_at_once`: also if it is known when they act."""
-        loader = self.loader
-        if self.backlog.stalled or not self.ready or loader.published_us == self.kernel.now_us:
+        """See `RaftMember.acts_at_once`."""
+        if self._observer.delays_us.get(self.node) or self.backlog.stalled or self.waiting is not None:
             return False
-        return self.is_late or (loader.has_all and (loader.is_current or self.waiting is not None))
-
-    @property
-    def is_late(self) -> bool:
-        """Whether committed records reach it later."""
-        return self._observer.delays_us.get(self.node, 0) > 0
+        return self.loader.has_all and self.loader.is_current
 
     @property
     def steady_offset(self) -> int:

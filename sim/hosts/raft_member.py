@@ -116,8 +116,6 @@ class RaftMember(RaftHost):
         idle: the idle time in which it takes part, or None.
         armed_us: when its timer was to expire when that began.
         members: the members that run, by id.
-        elided_us: while it reports records without contents of an idle time as committed: when the first of them was.
-            The others were one period after the other. -1: it reports no such records.
         acts_at_once: whether what is committed takes effect at once in its process.
     """
 
@@ -143,7 +141,6 @@ class RaftMember(RaftHost):
         "acts_at_once",
         "armed_us",
         "client",
-        "elided_us",
         "idle",
         "members",
         "owner",
@@ -171,7 +168,6 @@ class RaftMember(RaftHost):
     ) -> None:
         self.owner = owner
         self.idle: IdleTime | None = None
-        self.elided_us = -1
         self.armed_us = NEVER
         self.acts_at_once: Callable[[], bool] = _always
         self.members = members
