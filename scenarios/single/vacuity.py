@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 MIN_BATCHES: Final = 20
 MIN_FAULTS: Final = 3
+VACUOUS_MAX: Final = 0.05
+"""Share of vacuous runs of a random scenario above which a sweep is inconclusive."""
 VACUOUS: Final = (
     f"a random run with fewer than {MIN_BATCHES} acknowledged batches, with fewer than {MIN_FAULTS} faults that took "
     "effect, or without an election after the first"
@@ -33,4 +35,5 @@ def warnings(scenario: Scenario) -> list[str]:
         found.append(
             f"workload: bursts and batches permit {most} batches; runs with fewer than {MIN_BATCHES} are vacuous"
         )
-    return [f"{reason}, and a sweep with more than 5 % of these is inconclusive" for reason in found]
+    share = f"{VACUOUS_MAX * 100:.0f} %"
+    return [f"{reason}, and a sweep with more than {share} of these is inconclusive" for reason in found]

@@ -481,4 +481,6 @@ def _in_words(value: object) -> str:
         return "; ".join(f"{key}: {_in_words(one)}" for key, one in value.items()) or "none"
     if isinstance(value, list):
         return ", ".join(map(_in_words, value)) or "none"
-    return shown(value) if isinstance(value, bool | int | str) else "none"
+    if isinstance(value, bool | int | str):
+        return shown(value)
+    return "none" if value is None else str(value)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single.rows import BY_DAMAGE, ROUNDS, ROWS_VERSION, UNKNOWN, Row, is_internal
-from scenarios.single.vacuity import VACUOUS
+from scenarios.single.vacuity import VACUOUS, VACUOUS_MAX
 from scenarios.sweep.error_groups import ErrorGroups
 from scenarios.sweep.extent import Extent
 from scenarios.sweep.units import Sweep
@@ -24,8 +24,6 @@ from sim.protocol.rules import ADDED_VALUES
 if TYPE_CHECKING:
     from scenarios.sweep.store import Store
 
-VACUOUS_MAX: Final = 0.05
-"""Share of vacuous runs of a random scenario above which a sweep is inconclusive."""
 FAILING_MAX: Final = 10_000
 """Most lines of ``violations.jsonl``; the rows contain all failures."""
 EXHAUSTED_MAX: Final = 0.01

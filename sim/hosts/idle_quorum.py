@@ -1,6 +1,6 @@
-"""Elision of what a replicated quorum does while nothing changes: NoOp records, fetches that wait, heartbeats.
+"""Elision of what a replicated quorum does while nothing changes: NoOpRecords, fetches that wait, heartbeats.
 
-Every ``metadata.max.idle.interval.ms`` the active controller appends a record without contents, which all members
+Every ``metadata.max.idle.interval.ms`` the active controller appends a NoOpRecord, which all members
 fetch; then all their fetches wait at the leader again. If they all wait when the next such record is due, nothing is in
 flight between members, and all messages between them arrive, then each further period repeats the last one: it only
 depends on the latencies of fetches, which are constant (`sim.kernel.message.ALIKE`). So no period is simulated until
@@ -36,9 +36,9 @@ from sim.protocol.raft.raft_log import RaftBatch
 from sim.protocol.raft.raft_messages import BeginQuorumEpochRequest, RaftFetchRequest
 
 NO_OP_US: Final = 500_000
-"""``metadata.max.idle.interval.ms``: how often the active controller appends a record without contents."""
+"""``metadata.max.idle.interval.ms``: how often the active controller appends a NoOpRecord."""
 _LONGEST_US: Final = 100_000
-"""The members have to be idle again that soon after a record without contents was appended."""
+"""The members have to be idle again that soon after a NoOpRecord was appended."""
 _MARGIN_US: Final = 4_000
 _MOST_HEARTBEATS: Final = 64
 """Heartbeats after which it is looked again whether they can be elided."""
@@ -58,7 +58,7 @@ class ActiveController(Protocol):
     member: RaftMember
 
     def append_no_op(self, epoch: object) -> None:
-        """Append a record without contents, or begin an idle time with it."""
+        """Append a NoOpRecord, or begin an idle time with it."""
 
     def skip_no_ops(self, count: int) -> None:
         """Note that so many of these records were appended."""
@@ -76,7 +76,7 @@ class ActiveController(Protocol):
 
 class FollowerTimes(NamedTuple):
     """When the last fetch of a follower was sent and arrived, and when the follower stands for election without an
-    answer; all counted from when the last record without contents was due.
+    answer; all counted from when the last NoOpRecord was due.
     """
 
     sent_us: int
@@ -155,7 +155,7 @@ class IdleQuorum(IdleTime):
         controller: the active controller.
         followers: those whose fetches wait at the leader, in the order in which they arrived.
         lag: number of committed records that followers do not know to be committed.
-        busy_us: within this time after a record without contents was appended, the quorum is idle again.
+        busy_us: within this time after a NoOpRecord was appended, the quorum is idle again.
         announced_us: within this time after the leader has announced itself, the responses have arrived.
         config: settings of the quorum.
         known: the times of periods, as far as they are known.
@@ -368,8 +368,8 @@ class IdleQuorum(IdleTime):
         return True
 
     def _heartbeats_until_busy(self, at_us: int, period_us: int) -> int:
-        """How many heartbeats, of which the first arrives at that time, arrive before one that finds a record without
-        contents waiting for its commit, or just committed.
+        """How many heartbeats, of which the first arrives at that time, arrive before one that finds a NoOpRecord
+        waiting for its commit, or just committed.
         """
         phase_us, drift_us = (at_us - self._first_us) % NO_OP_US, period_us % NO_OP_US
         if phase_us >= self._busy_us and 0 < drift_us <= self._busy_us:

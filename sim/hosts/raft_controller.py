@@ -292,7 +292,7 @@ class RaftController(Node):
                 self._every(interval_us, task)
 
     def _append_later(self, epoch: int) -> None:
-        """Schedule the next record without contents."""
+        """Schedule the next NoOpRecord."""
         self.kernel.schedule(self.kernel.now_us + NO_OP_US, self.life, IdleCall(self.append_no_op, epoch))
 
     def append_no_op(self, epoch: object) -> None:

@@ -228,14 +228,14 @@ class ReplicatedController:
             self._deferred.add(DeferredEvent(offset, answer, result))
 
     def append_no_op(self, now_us: int) -> None:
-        """Append a record without contents, every ``metadata.max.idle.interval.ms``.
+        """Append a NoOpRecord, every ``metadata.max.idle.interval.ms``.
 
         Kafka: NoOpRecord.
         """
         self.run(self._append_no_op, _ignore, now_us)
 
     def skip_no_ops(self, count: int) -> None:
-        """Note that records without contents were appended."""
+        """Note that NoOpRecords were appended."""
         self.image.offset += count
 
     def _append_no_op(self, _: QuorumController) -> object:

@@ -97,7 +97,7 @@ def test_a_quiet_quorum_costs_little() -> None:
     before, ticked = quiet.cluster.kernel.events, ticking.cluster.kernel.events
     quiet.run(600)
     ticking.run(60)
-    # What is left: sessions are checked, and heartbeats that would meet a record without contents are simulated.
+    # What is left: sessions are checked, and heartbeats that would meet a NoOpRecord are simulated.
     assert quiet.cluster.kernel.events - before < 1_000
     assert ticking.cluster.kernel.events - ticked > 3_000
 
