@@ -122,7 +122,7 @@ def test_all_that_make_venv_installs_is_locked_with_hashes() -> None:
     extras = project["project"]["optional-dependencies"]
     asked = [
         *project["project"]["dependencies"],
-        *(need for name in ("spark", "jre", "report", "dev") for need in extras[name]),
+        *(need for name in ("spark", "jre", "dev") for need in extras[name]),
     ]
     assert locked >= set(closure(re.split(r"[^\w-]", need)[0] for need in asked))
     assert "://" not in text

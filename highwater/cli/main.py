@@ -20,6 +20,7 @@ from highwater.cli.console import Ui, to_nowhere
 from highwater.cli.nearby import with_hint
 from highwater.cli.options import SuggestingGroup, forget_plugins, load_installed
 from highwater.cli.overview import GROUPS, module
+from highwater.cli.usage import problem_of
 from scenarios import memory, plugged
 from scenarios.spared import spare
 from sim import exit_codes
@@ -124,8 +125,7 @@ def _ended(ui: Ui, words: Sequence[str]) -> int:
     except click.Abort:
         raise
     except click.ClickException as error:
-        # click's name of its type for a number with bounds.
-        return _refused(ui, exit_codes.BAD_INPUT, error.format_message().replace("integer range", "whole number"))
+        return _refused(ui, exit_codes.BAD_INPUT, problem_of(error))
     except (Exception, SystemExit, PluginHangsError) as error:  # A plug-in may call sys.exit.
         if _is_of_interrupt(error):
             raise KeyboardInterrupt from None

@@ -17,6 +17,7 @@ from highwater.option import Argument, Option
 from highwater.requests import Rules, Settings
 from highwater.values import duration
 from highwater.values import settings as checked_settings
+from scenarios.requirements import to_install
 from sim import exit_codes
 from sim.errors import InputError, UnavailableError
 
@@ -151,9 +152,9 @@ def check_keep(keep: Path | None) -> None:
 
 def check_library() -> None:
     """Raise UnavailableError if the Kafka client library is not installed."""
-    for package, name in (("kafka", "kafka-python"), ("kazoo", "kazoo")):
-        if find_spec(package) is None:
-            raise UnavailableError(f"{name} is not installed: pip install {name}")
+    missing = [name for package, name in (("kafka", "kafka-python"), ("kazoo", "kazoo")) if find_spec(package) is None]
+    if missing:
+        raise UnavailableError(f"not installed: {', '.join(missing)}; {to_install('kafka')}")
 
 
 def _mode(scenario: Scenario, found: InstalledRelease, name: str | None, note: Callable[[str], None]) -> Mode:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import quoteattr
 
 from scenarios.own_files import Workspace, make_folder, put, workspace
+from scenarios.requirements import to_install
 from scenarios.sweep.java import cache_folder, find_java
 from sim.errors import InputError, UnavailableError, did_you_mean
 
@@ -247,7 +248,7 @@ def _run_ivy(what: str, work: Workspace, module: str) -> str:
     spark = find_spec("pyspark")
     ivies = sorted(Path(spark.origin).parent.glob("jars/ivy-*.jar")) if spark and spark.origin else []
     if not ivies:
-        raise UnavailableError(f"{what} is fetched by the Ivy that comes with PySpark: pip install pyspark")
+        raise UnavailableError(f"{what} is fetched by the Ivy that comes with PySpark: {to_install('spark')}")
     command = [str(java_command()), "-cp", str(ivies[-1]), "org.apache.ivy.Main", "-cache", str(root / "ivy")]
     if settings := os.environ.get(SETTINGS):
         if not Path(settings).is_file():

@@ -91,9 +91,9 @@ def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ((), "Missing argument 'DIR'"),
+        ((), "DIR is missing"),
         (("nowhere",), "cannot read nowhere/run.json"),
-        (("nowhere", "--by", "mode"), "No such option"),
+        (("nowhere", "--by", "mode"), "no such option"),
     ],
 )
 def test_bad_input_gets_one_message(highwater: Callable[..., Call], words: tuple[str, ...], problem: str) -> None:

@@ -77,6 +77,7 @@ COUNTED: Final = {
     "fdc995814fa5": "had two properties that nothing used",
     "44014122fd84": "did not compare the offsets of acknowledgements of lost records",
     "ec082125a1d3": "named the missing library in another way",
+    "7834c32c287a": "named only the first missing library",
     "e9dd274de646": "read where batches begin in two places",
 }
 """Former harness whose runs still count -> how it differed."""

@@ -273,7 +273,7 @@ def test_partitions_at_risk_are_shown_with_what_to_do(highwater: Callable[..., C
         ([LOST, "--release", "newest"], 2, "--release 'newest' is no release"),
         ([LOST, "--release", "9.9"], 2, "--release '9.9' is no release that Highwater knows; the newest one is 4.4"),
         ([LOST, "--release", "4"], 2, "--release '4' is no release that Highwater knows; one of: 4.0, "),
-        ([LOST, "--before-restart", "one"], 2, "'one' is not a valid whole number"),
+        ([LOST, "--before-restart", "one"], 2, "--before-restart 'one' is not valid: a whole number"),
         ([LOST, "--static", "min.insync.replica=2"], 2, "did you mean 'min.insync.replicas'?"),
         ([LOST, "--static", "min.insync.replicas=no"], 2, "this is no value of min.insync.replicas"),
         ([LOST, "--before-restart", "9"], 2, "no such broker is registered; one of: 1, 2, 3"),
