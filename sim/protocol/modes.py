@@ -153,6 +153,7 @@ _HW: Final = Rules(
     registration_epoch="kept",
     missed_bounce="unnoticed",
     shutting_down_leader="online",
+    shutdown_recipients="all-live",
     preferred_election="if-needed",
     reassignment_state="target",
     broker_epoch="ignored",
@@ -225,6 +226,7 @@ _KIP101: Final = _HW.override(
         "unreadable_checkpoint": "fails-directory",
         "producer_dedup": "yes",
         "shutting_down_leader": "offline",
+        "shutdown_recipients": "without-stopping",
         "last_isr_member": "stays",
         "preferred_election": "always",
     }
@@ -240,6 +242,7 @@ _KIP279: Final = _KIP101.override(
 _KIP320_2_1: Final = _KIP279.override(
     {
         "truncation_fencing": "yes",
+        "shutdown_recipients": "all-live",
         "epoch_recorded_at": "election",
         "fetcher_restart": "newer-epoch",
         "fetch_fencing": "leader-epoch",

@@ -436,6 +436,17 @@ class Rules:
             ZOOKEEPER,
         ),
     ]
+    shutdown_recipients: Annotated[
+        Literal["without-stopping", "all-live"],
+        RuleSpec(
+            "Which replicas get LeaderAndIsr with the leader that was elected for a controlled shutdown: those on live "
+            "brokers that are not shutting down, so that the former leader acts as leader until it ends; or those on "
+            "all live brokers.",
+            "PartitionStateMachine.leaderForControlledShutdown 1.1 to 2.0 (KAFKA-7482); 2.1, and "
+            "ControlledShutdownLeaderSelector to 1.0",
+            ZOOKEEPER,
+        ),
+    ]
     last_isr_member: Annotated[
         Literal["leaves-if-unclean", "stays"],
         RuleSpec(

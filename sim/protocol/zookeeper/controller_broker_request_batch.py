@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -19,11 +19,11 @@ class ControllerBrokerRequestBatch:
         self._context = context
         self._host = host
 
-    def send_to_replicas(self, names: Iterable[str], *, besides: int = 0) -> None:
-        """`send_states` to all live replicas of partitions but one broker."""
+    def send_to_replicas(self, names: Iterable[str], *, besides: Container[int] = ()) -> None:
+        """`send_states` to all live replicas of partitions but some brokers."""
         context = self._context
         self.send_states(
-            {name: [replica for replica in context.replicas(name) if replica != besides] for name in names}
+            {name: [replica for replica in context.replicas(name) if replica not in besides] for name in names}
         )
 
     def send_states(self, replicas: Mapping[str, Sequence[int]], *, update: bool = True) -> None:

@@ -44,7 +44,7 @@ class KafkaController:
         self._decide = decide
         self._events = ControllerEventManager(host)
         self._requests = ControllerBrokerRequestBatch(self.context, host)
-        self.partitions = PartitionStateMachine(self.context, self._requests, unclean_election=unclean_election)
+        self.partitions = PartitionStateMachine(self.context, self._requests, decide, unclean_election=unclean_election)
         self._replicas = ReplicaStateMachine(self.context, self._requests, self.partitions, decide)
         self._deletion = TopicDeletionManager(self.context, self._requests, self._replicas)
 
@@ -348,6 +348,7 @@ class KafkaController:
     def _controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> Steps:
         """Move leadership to another ISR member, and remove followers from the ISR.
 
+        The requests are sent before the answer, with which the broker ends.
         Kafka: KafkaController#shutdownBroker (0.10.2), KafkaController.ControlledShutdown#doControlledShutdown
         (1.1-2.0), KafkaController#doControlledShutdown (2.6-3.9).
         """
@@ -366,6 +367,7 @@ class KafkaController:
         yield from self._replicas.take_offline(broker, [name for name in several if name not in led])
         led = [name for name, state in context.states.items() if state.leader == broker and len(state.replicas) > 1]
         remaining = context.without_queued(led)
+        self._host.flush()
         answer(NONE, len(remaining))
         yield from self._finish_reassignments(list(context.targets))
 

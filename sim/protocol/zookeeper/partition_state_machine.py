@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
 from sim.protocol.zookeeper.zk_operations import (
@@ -39,6 +40,7 @@ class PartitionStateMachine:
         self,
         context: ControllerContext,
         requests: ControllerBrokerRequestBatch,
+        decide: Decisions,
         *,
         unclean_election: bool,
     ) -> None:
@@ -46,6 +48,7 @@ class PartitionStateMachine:
         self.refused: set[str] = set()
         self._context = context
         self._requests = requests
+        self._decide = decide
 
     def create(self, names: Sequence[str]) -> Steps:
         """Create partitions: all live replicas are in sync, and the first of them leads.
@@ -92,12 +95,21 @@ class PartitionStateMachine:
             )
 
     def elect_for_shutdown(self, names: Sequence[str]) -> Steps:
-        """Elect other ISR members of partitions. Kafka: ControlledShutdownPartitionLeaderElectionStrategy (1.1-3.9)."""
+        """Elect other ISR members of partitions, and send the leader epochs, under ``shutdown_recipients``.
+
+        Kafka: ControlledShutdownPartitionLeaderElectionStrategy (1.1-3.9),
+        PartitionStateMachine#leaderForControlledShutdown (1.1-2.0).
+        """
         context = self._context
-        if names:
-            yield from self.elect_and_send(
-                ElectForShutdown(context.epoch, tuple(names), tuple(context.live), tuple(context.shutting_down))
-            )
+        if not names:
+            return
+        shutting_down = tuple(context.shutting_down)
+        elected = yield from self._elect(
+            ElectForShutdown(context.epoch, tuple(names), tuple(context.live), shutting_down)
+        )
+        if elected:
+            tells_all = self._decide.stopping_brokers_get_new_leaders.yes()
+            self._requests.send_to_replicas(elected, besides=() if tells_all else shutting_down)
 
     def elect_reassigned(self, name: str, target: tuple[int, ...]) -> Steps:
         """Elect a replica of the new assignment.

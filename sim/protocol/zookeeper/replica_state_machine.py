@@ -98,7 +98,7 @@ class ReplicaStateMachine:
         refused = self._partitions.refused
         self._move([(name, broker) for name in names if context.is_queued(name) and name not in refused], OFFLINE)
         # Kafka resends those that did not change, too; they would be ignored.
-        self._requests.send_to_replicas(context.without_queued(context.raised(before)), besides=broker)
+        self._requests.send_to_replicas(context.without_queued(context.raised(before)), besides=(broker,))
 
     # Topics to be deleted.
 

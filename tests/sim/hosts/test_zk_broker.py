@@ -159,6 +159,17 @@ def test_a_request_on_a_link_that_is_cut_is_sent_again(value: str, arrives: bool
     assert world.process(other).replicas[TOPIC].partition.is_leader is arrives
 
 
+@pytest.mark.parametrize(("value", "follows"), [("without-stopping", False), ("all-live", True)])
+def test_a_leader_that_shuts_down_follows_its_successor_before_it_ends(value: str, follows: bool) -> None:
+    """KAFKA-7482: with `all-live` the request arrives before the answer with which the broker ends."""
+    world = World("kip279", config=QUIET, rules={"shutdown_recipients": value}).ready()
+    assert states(world)[TOPIC].leader == 1
+    assert world.cluster.shut_down(1)
+    world.until("shutdown", broker=1)
+    assert states(world)[TOPIC].leader == 2
+    assert bool(world.of("follow", broker=1)) is follows
+
+
 def test_a_replica_is_created_when_a_request_assigns_it() -> None:
     world = World("kip320", config=QUIET, brokers=3, further=[TopicPartition(OTHER, 1)]).ready()
     assert OTHER in world.process(2).replicas

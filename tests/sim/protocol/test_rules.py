@@ -77,6 +77,7 @@ def test_kip101_differs_in_these_rules() -> None:
         "follower_truncation",
         "append_check",
         "producer_dedup",
+        "shutdown_recipients",
         "shutting_down_leader",
         "last_isr_member",
         "preferred_election",

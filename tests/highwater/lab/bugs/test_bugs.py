@@ -52,7 +52,8 @@ def test_a_bug_is_declared_once_and_every_word_is_used() -> None:
 @pytest.mark.parametrize(
     ("name", "release", "had"),
     [
-        ("KAFKA-7482", "0.10.2", True),
+        ("KAFKA-7482", "0.10.2", False),
+        ("KAFKA-7482", "1.1", True),
         ("KAFKA-7482", "2.1", False),
         ("KAFKA-9839", "2.1", False),
         ("KAFKA-19294", "3.9.1", True),
@@ -68,7 +69,13 @@ def test_a_release_had_it_until_its_line_was_repaired(name: str, release: str, h
 
 @pytest.mark.parametrize(
     ("name", "modes"),
-    [("KAFKA-7482", ["hw", "kip101", "kip279"]), ("KAFKA-3143", []), ("KAFKA-19294", []), ("KAFKA-1738", [])],
+    [
+        ("KAFKA-7165", ["kip101", "kip279", "kip320-2.1"]),
+        ("KAFKA-7482", []),
+        ("KAFKA-3143", []),
+        ("KAFKA-19294", []),
+        ("KAFKA-1738", []),
+    ],
 )
 def test_modes_that_are_better_than_their_releases_are_named(
     highwater: Callable[..., Call], name: str, modes: list[str]

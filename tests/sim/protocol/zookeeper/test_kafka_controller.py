@@ -246,6 +246,19 @@ def test_the_last_member_leaves_an_isr_that_is_not_needed(name: str, isr: tuple[
     assert world.run().decided == (0, isr, 6)
 
 
+@pytest.mark.parametrize(("name", "leads"), [("hw", [2, 3]), ("kip101", [2]), ("kip279", [2]), ("kip320-2.1", [2, 3])])
+def test_from_1_1_to_2_0_a_broker_that_shuts_down_does_not_learn_of_its_successor(name: str, leads: list[int]) -> None:
+    """KAFKA-7482. Metadata goes to all live brokers in each release."""
+    answers: list[tuple[str, int]] = []
+    world = World(Store(3, (2, 3), replicas=(2, 3), registered=dict(ALL)), name).elected()
+    world.told.clear()
+    world.controller.controlled_shutdown(3, 13, lambda error, remaining: answers.append((error, remaining)))
+    assert world.run().decided == (2, (2,), 6)
+    assert answers == [("", 0)]
+    assert world.of("lead") == [(broker, 6) for broker in leads]
+    assert world.of("metadata") == [(1, 6), (2, 6), (3, 6)]
+
+
 @pytest.mark.parametrize(("name", "epoch"), [("hw", 5), ("kip101", 6), ("kip320", 5)])
 def test_a_preferred_leader_that_leads_is_elected_again_in_some_releases(name: str, epoch: int) -> None:
     world = World(Store(1, (1, 2), registered=dict(ALL)), name).elected()
