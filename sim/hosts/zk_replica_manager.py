@@ -99,7 +99,11 @@ class ZkReplicaManager(ReplicaManager):
             self.broker.reached(probes.DECISION_DEAD_LEADER)
 
     def stop_replica(self, state: LeaderAndIsr, *, delete: bool) -> str:
-        """Stop following a partition, or delete its replica; returns an error, if any."""
+        """Stop following a partition, or delete its replica; returns an error, if any.
+
+        Rule ``stopped_writes`` decides whether writes that wait are answered. Those that are not are looked at again
+        when the broker leads or follows this partition anew.
+        """
         replica = self.replica(state.name)
         if replica is None:
             return NONE
@@ -108,12 +112,16 @@ class ZkReplicaManager(ReplicaManager):
         if is_older and self.broker.decide.checks_stop_replica.yes():
             return FENCED_LEADER_EPOCH
         if delete:
+            writes = replica.partition.delayed
+            keeps_writes = bool(writes.waiting) and not self.broker.decide.answers_stopped_writes.yes()
+            kept = writes.take() if keeps_writes else []
             self._deleted_epochs[replica.name] = max(replica.partition.leader_epoch, state.leader_epoch)
             if state.leader_epoch == EPOCH_DURING_DELETE:
                 self.remove_replica(replica)
                 self.broker.network.note_broker_change()
             else:
                 replica.delete()
+                replica.partition.delayed.waiting = kept
         else:
             self.fetchers.manager.remove(replica.name)
         return NONE

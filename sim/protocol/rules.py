@@ -538,6 +538,16 @@ class Rules:
             ZOOKEEPER,
         ),
     ]
+    stopped_writes: Annotated[
+        Literal["unanswered", "refused"],
+        RuleSpec(
+            "What becomes of writes with acks=all that wait when a StopReplica deletes the leader's replica: they get "
+            "no answer, so that the producer waits for its request.timeout.ms; or an error at once. (Fetches, which "
+            "wait for 500 ms at most, get an error at once here.)",
+            "ReplicaManager.stopReplica to 2.3 (KAFKA-9198); ReplicaManager.completeDelayedFetchOrProduceRequests 2.4",
+            ZOOKEEPER,
+        ),
+    ]
     deleted_replica: Annotated[
         Literal["forgets-epoch", "keeps-epoch"],
         RuleSpec(

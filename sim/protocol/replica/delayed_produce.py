@@ -50,13 +50,17 @@ class DelayedProduces:
         """End the wait of a write. Kafka: DelayedProduce#onExpiration."""
         self.waiting = [entry for entry in self.waiting if entry[1] is not request]
 
+    def take(self) -> list[tuple[int, ProduceRequest, int]]:
+        """Wait no longer for these writes, without an answer; returns them."""
+        taken, self.waiting = self.waiting, []
+        return taken
+
     def refuse(self) -> None:
         """Refuse waiting writes, because the broker lost leadership; their records may or may not survive.
 
         Kafka: ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader (4.1-4.4),
         ReplicaManager#completeDelayedFetchOrProduceRequests (2.6-3.9).
         """
-        refused, self.waiting = self.waiting, []
         self._host.reached(probes.WRITES_DROPPED)
-        for _, request, _ in refused:
+        for _, request, _ in self.take():
             self._host.answer_produce(request, NOT_LEADER_OR_FOLLOWER, -1)

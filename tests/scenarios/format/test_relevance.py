@@ -65,6 +65,7 @@ RULES_DECIDE: Final = _REPAIRS | {
     "registration_epoch": ("all-min-isr-unclean", "hw", 0, "bumped"),
     "missed_bounce": ("all-min-isr-unclean", "hw", 0, "noticed"),
     "shutting_down_leader": ("rolling", "kip101", 6, "online"),
+    "stopped_writes": ("reassignments", "kip320", 83, "unanswered"),
     "shutdown_recipients": ("rolling", "kip101", 0, "all-live"),
     "preferred_election": ("sessions", "kip101", 4, "if-needed"),
     "reassignment_state": ("chaos", "kip320", 39, "target"),

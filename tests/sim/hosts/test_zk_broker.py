@@ -182,6 +182,25 @@ def test_a_replica_is_created_when_a_request_assigns_it() -> None:
     assert world.logs_of(OTHER) == [[one, one + 1], [one, one + 1], []]
 
 
+@pytest.mark.parametrize(("value", "waits"), [("unanswered", 1), ("refused", 0)])
+def test_a_write_that_waits_at_a_replica_that_is_deleted(value: str, waits: int) -> None:
+    """KAFKA-9198. A write that got no answer gets one when the broker follows the partition again."""
+    world = World("kip279", rules={"stopped_writes": value}, config=QUIET).ready()
+    for follower in (2, 3):
+        assert world.cluster.pause(follower)
+    record = world.write(seconds=0.1)
+    process, state = world.process(1), states(world)[TOPIC]
+    assert [entry[1].first_id for entry in process.replicas[TOPIC].partition.delayed.waiting] == [record]
+    stop = StopReplicaRequest(1, process.broker_epoch, (state,), delete=True)
+    assert process.stop_replicas(stop) == (NONE, {TOPIC: NONE})
+    assert len(process.replicas[TOPIC].partition.delayed.waiting) == waits
+    assert bool(process.socket_server._channels) is bool(waits)
+    again = LeaderAndIsr(TOPIC, 2, state.leader_epoch + 1, (2, 3), 9, state.replicas)
+    process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (again,)))
+    assert not process.replicas[TOPIC].partition.delayed.waiting
+    assert not process.socket_server._channels
+
+
 def test_older_stop_requests_are_refused_for_their_partition_alone() -> None:
     world = two("kip320")
     process, first, other = world.process(3), states(world)[TOPIC], states(world)[OTHER]
