@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from sim.kernel.scheduler import Event, Gate, Kernel
+from sim.protocol.decisions import Decision
 
 CHECKS_PER_TIMEOUT: Final = 8
 """Checks for expired sessions per timeout. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.4)."""
@@ -70,6 +71,7 @@ class BrokerHeartbeatTracker:
 
     Args:
         keeps_fenced: whether it is Kafka 4's, in which fenced brokers have sessions.
+        begins_sessions: rule ``activation_sessions``, which decides only in Kafka 4's.
         ranks: broker -> its place in Kafka 4's map.
 
     Attributes:
@@ -80,12 +82,20 @@ class BrokerHeartbeatTracker:
     """
 
     def __init__(
-        self, quorum: Quorum, session_us: int, kernel: Kernel, *, keeps_fenced: bool, ranks: Mapping[int, int]
+        self,
+        quorum: Quorum,
+        session_us: int,
+        kernel: Kernel,
+        *,
+        keeps_fenced: bool,
+        begins_sessions: Decision,
+        ranks: Mapping[int, int],
     ) -> None:
         self._quorum = quorum
         self._session_us = session_us
         self._kernel = kernel
         self._keeps_fenced = keeps_fenced
+        self._begins_sessions = begins_sessions
         self._ranks = ranks
         self._period_us = max(_SHORTEST_PERIOD_US, session_us // CHECKS_PER_TIMEOUT)
         self._next_check_us = 0
@@ -144,12 +154,18 @@ class BrokerHeartbeatTracker:
         return session
 
     def begin(self) -> None:
-        """Begin as a new active controller: unfenced brokers get fresh sessions, others none."""
+        """Begin as a new active controller: unfenced brokers get fresh sessions, others none.
+
+        With rule ``activation_sessions=at-heartbeat`` no broker has a session before its first heartbeat, and so one
+        that sends none is never fenced.
+        Kafka: ClusterControlManager#activate.
+        """
         self._next_check_us = self._kernel.now_us + self._period_us
         for session in self._sessions.values():
             session.heard_us = -1
-        for broker in sorted(self.unfenced):
-            self._session(broker).heard_us = self._kernel.now_us
+        if not self.unfenced or not self._keeps_fenced or self._begins_sessions.yes():
+            for broker in sorted(self.unfenced):
+                self._session(broker).heard_us = self._kernel.now_us
         if self._keeps_fenced:
             self._reschedule_checks()
 

@@ -75,6 +75,7 @@ class ControllerServer:
             self.settings.session_us,
             setup.kernel,
             keeps_fenced=setup.decide.keeps_fenced_sessions.yes(),
+            begins_sessions=setup.decide.begins_sessions_at_activation,
             ranks=setup.expiry_ranks,
         )
         self.history = MetadataHistory(plane, setup.decide, self.sessions)

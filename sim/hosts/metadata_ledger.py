@@ -86,7 +86,14 @@ class MetadataLedger:
         self._noted = self.changed_at = self.configured_at = 0
         self.image = MetadataImage()
         self._renew_view()
-        self._sessions = BrokerHeartbeatTracker(_NoFencing(plane), 0, setup.kernel, keeps_fenced=False, ranks={})
+        self._sessions = BrokerHeartbeatTracker(
+            _NoFencing(plane),
+            0,
+            setup.kernel,
+            keeps_fenced=False,
+            begins_sessions=setup.decide.begins_sessions_at_activation,
+            ranks={},
+        )
         self.history = MetadataHistory(plane, setup.decide, self._sessions)
 
     def dispose(self) -> None:

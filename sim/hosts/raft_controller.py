@@ -254,6 +254,7 @@ class RaftController(Node):
             setup.settings.session_us,
             setup.kernel,
             keeps_fenced=setup.decide.keeps_fenced_sessions.yes(),
+            begins_sessions=setup.decide.begins_sessions_at_activation,
             ranks=setup.expiry_ranks,
         )
         for broker, entry in sorted(self.controller.image.brokers.items()):

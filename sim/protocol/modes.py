@@ -201,6 +201,7 @@ _HW: Final = Rules(
     unclean_shutdown_while_disabled="keeps-elr",
     unclean_registration="removes",
     fenced_session="none",
+    activation_sessions="unfenced",
     lifecycle_retry="back-off",
     unclean_recovery="election",
     isr_floor="none",

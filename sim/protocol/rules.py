@@ -39,6 +39,7 @@ ANSWERS_ABOUT_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "
 FENCES_FETCHES: Final[Where] = (("fetch_fencing", ("leader-epoch",)),)
 TAKES_OVERLAPS: Final[Where] = (("append_check", ("last-offset",)),)
 KNOWS_DIRECTORIES: Final[Where] = (*KRAFT, ("directory_assignment", ("clears-elr", "keeps-elr")))
+KEEPS_FENCED_SESSIONS: Final[Where] = (*KRAFT, ("fenced_session", ("kept",)))
 CHECKS_BROKER_EPOCHS: Final[Where] = (*ZOOKEEPER, ("broker_epoch", ("checked",)))
 DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
 REPLAYS_OFFSETS: Final[Where] = (("group_coordinator", ("replayed",)),)
@@ -890,6 +891,16 @@ class Rules:
             "incarnation is refused until the session expires.",
             "BrokerHeartbeatManager.hasValidSession to 3.9; BrokerHeartbeatTracker.hasValidSession, KAFKA-17793 (4.0)",
             KRAFT,
+        ),
+    ]
+    activation_sessions: Annotated[
+        Literal["at-heartbeat", "unfenced"],
+        RuleSpec(
+            "Which brokers have a session when a controller becomes active: none before its first heartbeat, so that a "
+            "broker that has died is never fenced, and leads until it is back; or all that are not fenced.",
+            "BrokerHeartbeatTracker before its release (KAFKA-18138); ClusterControlManager.activate (4.1; in 4.0 also "
+            "fenced brokers)",
+            KEEPS_FENCED_SESSIONS,
         ),
     ]
     lifecycle_retry: Annotated[

@@ -6,6 +6,7 @@ import pytest
 
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.kernel.scheduler import Gate, Kernel
+from sim.protocol.decisions import Decision
 
 if TYPE_CHECKING:
     from sim.hosts.controller_server import ControllerServer
@@ -29,9 +30,32 @@ class Quorum:
         self.fenced.append((broker, self.kernel.now_us))
 
 
-def tracker(quorum: Quorum, *, keeps_fenced: bool, ranks: dict[int, int]) -> BrokerHeartbeatTracker:
-    owner = cast("ControllerServer", quorum)
-    return BrokerHeartbeatTracker(owner, SESSION_US, quorum.kernel, keeps_fenced=keeps_fenced, ranks=ranks)
+def tracker(
+    quorum: Quorum, *, keeps_fenced: bool, ranks: dict[int, int], begins_sessions: bool = True
+) -> BrokerHeartbeatTracker:
+    owner, begins = cast("ControllerServer", quorum), Decision(answer=begins_sessions)
+    return BrokerHeartbeatTracker(
+        owner, SESSION_US, quorum.kernel, keeps_fenced=keeps_fenced, begins_sessions=begins, ranks=ranks
+    )
+
+
+@pytest.mark.parametrize(
+    ("keeps_fenced", "begins", "fenced"), [(False, False, {1, 2}), (True, False, {2}), (True, True, {1, 2})]
+)
+def test_a_broker_that_a_new_controller_has_not_heard_is_fenced(
+    keeps_fenced: bool, begins: bool, fenced: set[int]
+) -> None:
+    """KAFKA-18138: not if only those have sessions that have sent it a heartbeat."""
+    quorum = Quorum(Kernel())
+    sessions = tracker(quorum, keeps_fenced=keeps_fenced, ranks={1: 0, 2: 1}, begins_sessions=begins)
+    for broker in (1, 2):
+        sessions.take_over(broker, fenced=False)
+    sessions.begin()
+    for broker in (1, 2):
+        sessions.schedule_check(broker)
+    sessions.note_heartbeat(2, 0)
+    quorum.kernel.run_until(2 * SESSION_US)
+    assert {broker for broker, _ in quorum.fenced} == fenced
 
 
 @pytest.mark.parametrize(("keeps_fenced", "fenced_us"), [(False, SESSION_US + 1), (True, SESSION_US * 9 // 8)])

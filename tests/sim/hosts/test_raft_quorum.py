@@ -201,6 +201,22 @@ def test_sessions_begin_anew_with_each_failover_so_a_dead_broker_may_lead_on() -
     assert world.cluster.control.state.leader != leader
 
 
+@pytest.mark.parametrize("controllers", [0, 3])
+@pytest.mark.parametrize(("value", "leads_on"), [("at-heartbeat", True), ("unfenced", False)])
+def test_a_broker_that_died_before_a_failover_leads_on_if_only_heartbeats_begin_sessions(
+    value: str, leads_on: bool, controllers: int
+) -> None:
+    """KAFKA-18138."""
+    config = {"min.insync.replicas": 2, "auto.leader.rebalance.enable": False}
+    rules = {"activation_sessions": value}
+    world = World("elr-4.3", controllers=controllers, rules=rules, config=config).ready().run(5)
+    leader = world.cluster.control.state.leader
+    world.cluster.kill(leader)
+    assert world.cluster.control.fail_over()
+    world.run(40)
+    assert (world.cluster.control.state.leader == leader) is leads_on
+
+
 def test_a_broker_sends_again_what_another_controller_refuses() -> None:
     """Brokers reach the old leader, which answers NOT_CONTROLLER once it knows."""
     world = made()

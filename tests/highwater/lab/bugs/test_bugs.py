@@ -92,7 +92,10 @@ def test_no_repaired_run_fails() -> None:
     assert all((one.first_cpu_s >= 0) is (one.before > 0) for one in figures)
 
 
-@pytest.mark.parametrize(("ticket", "scenario", "seed"), [("KAFKA-1738", "chaos", 18), ("KAFKA-9839", "chaos", 394)])
+@pytest.mark.parametrize(
+    ("ticket", "scenario", "seed"),
+    [("KAFKA-1738", "chaos", 18), ("KAFKA-9839", "chaos", 394), ("KAFKA-18138", "chaos", 50)],
+)
 def test_a_run_fails_with_the_older_value_and_not_with_the_repair(ticket: str, scenario: str, seed: int) -> None:
     bug = fixed_bugs()[ticket]
     assert bug.older is not None

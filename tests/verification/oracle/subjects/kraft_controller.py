@@ -60,6 +60,7 @@ class Host:
             SESSION_MS * MS,
             self._kernel,
             keeps_fenced=rules.fenced_session == "kept",
+            begins_sessions=Decisions(rules).begins_sessions_at_activation,
             ranks={broker: broker for broker in range(1, max(SIZES) + 1)},
         )
         self.ends: list[int] = []
