@@ -142,6 +142,7 @@ _HW: Final = Rules(
     min_isr_cap="none",
     hw_needs_epoch="no",
     hw_at_fetch="every-fetch",
+    caught_up="previous-fetch",
     isr_lag="time",
     lag_at_reelection="fetched",
     skipped_epoch="keeps-leo",

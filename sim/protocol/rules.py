@@ -339,6 +339,15 @@ class Rules:
             "Partition.maybeExpandIsr to 2.3; Partition.updateFollowerFetchState (2.4)",
         ),
     ]
+    caught_up: Annotated[
+        Literal["this-fetch", "previous-fetch"],
+        RuleSpec(
+            "When a follower counts as caught up: only at a fetch that reaches the leader's LEO of that moment, so that "
+            "one that fetches while records keep coming leaves the ISR, and as the HW does not wait for it, cannot "
+            "join; or also at its previous fetch, if it now reaches the LEO of then, and the HW waits for it.",
+            "Replica.updateLogReadResult, Partition.maybeIncrementLeaderHW to 0.10.1; KAFKA-4485 (0.10.2)",
+        ),
+    ]
     isr_lag: Annotated[
         Literal["time", "end-offset"],
         RuleSpec(

@@ -122,9 +122,16 @@ class Followers:
             entry.session.note_change(entry.place)
 
     def note_fetch(self, state: FollowerState, offset: int, leader_leo: int, broker_epoch: int, now_us: int) -> None:
-        """`FollowerState.fetched`. The HW may advance then, which depends on the times of other followers."""
+        """`FollowerState.fetched`, under ``caught_up``. The HW may advance then, which depends on the times of other
+        followers.
+
+        Kafka: Replica#updateLogReadResult (0.10.2-2.0).
+        """
         if self.cached:
             self.note_change()
+        if leader_leo > offset >= state.leader_leo_at_fetch >= 0 and state.fetch_us > state.caught_up_us:
+            if not self._decide.counts_previous_fetch.yes():
+                state.leader_leo_at_fetch = UNKNOWN_LEO
         state.fetched(offset, leader_leo, broker_epoch, now_us)
 
     def forget_fetch(self, state: FollowerState) -> None:

@@ -403,7 +403,8 @@ class Partition(ReadableReplica):
     def advance_hw(self, now_us: int) -> None:
         """Raise the HW to the smallest LEO among the leader, the maximal ISR and followers that are catching up.
 
-        The HW never goes down here. Of followers that are catching up, only those that may join the ISR count. With
+        The HW never goes down here. Of followers that are catching up, only those that may join the ISR count, and with
+        rule ``caught_up=this-fetch`` none. With
         rule ``hw_needs_min_isr`` it does not advance while the ISR is below ``min.insync.replicas`` (KIP-966).
         Kafka: Partition#maybeIncrementLeaderHW.
         """
@@ -411,7 +412,12 @@ class Partition(ReadableReplica):
         lag_us = self.followers.lag_us
         for state in self.followers.states.values():
             if state.leo < candidate and (
-                state.in_maximal_isr or (now_us - state.caught_up_us <= lag_us and self.membership.is_eligible(state))
+                state.in_maximal_isr
+                or (
+                    now_us - state.caught_up_us <= lag_us
+                    and self.membership.is_eligible(state)
+                    and self.decide.counts_previous_fetch.yes()
+                )
             ):
                 candidate = state.leo
         if candidate > self.hw and self._waits_for_min_isr():

@@ -529,6 +529,30 @@ def test_a_stopped_partition_leads_no_more_and_refuses_what_waits() -> None:
     assert (one.is_leader, one.leader, one.followers.states, one.log.leo) == (False, 0, {}, 1)
 
 
+@pytest.mark.parametrize(("value", "isr"), [("this-fetch", (1,)), ("previous-fetch", (1, 2))])
+def test_a_member_that_fetches_while_records_keep_coming(value: str, isr: tuple[int, ...]) -> None:
+    """KAFKA-4485: each fetch reaches only the LEO of the fetch before. A member leaves, and cannot join again."""
+    host = Recorder()
+    one = partition(host, HW.override({"caught_up": value}))
+    one.become_leader(decision(isr=(1, 2)), 0)
+
+    def replicate(begin: int) -> None:
+        for turn in range(begin, begin + 5):
+            now_us = turn * LAG_US // 4
+            one.produce(produce(turn, acks=1), now_us)
+            one.follower_fetched(2, 1, turn, one.leader_epoch, now_us)
+
+    replicate(0)
+    one.shrink_isr(5 * LAG_US // 4)
+    assert (one.state.pending or one.state.isr) == isr
+    if one.state.pending:
+        one.isr_persisted(isr, 1, 5 * LAG_US // 4)
+    replicate(5)
+    assert one.state.isr == isr
+    assert not one.state.pending
+    assert one.hw == (10 if isr == (1,) else 9)
+
+
 def test_members_that_lag_are_proposed_to_leave() -> None:
     host = Recorder()
     one = partition(host)
