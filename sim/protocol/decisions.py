@@ -161,6 +161,7 @@ class Decisions:
         self.refuses_newer_broker_epochs = self._on(rules.newer_broker_epoch == "refused")
         self.stopping_brokers_get_new_leaders = self._on(rules.shutdown_recipients == "all-live")
         self.answers_stopped_writes = self._on(rules.stopped_writes == "refused")
+        self.same_leader_keeps_leos = self._on(rules.same_leader == "keeps-leo")
         self.counts_previous_fetch = self._on(rules.caught_up == "previous-fetch")
         self.resends_unanswered_requests = self._on(rules.control_retry == "until-answered")
         self.fences_controller_writes = self._on(rules.controller_writes == "fenced")

@@ -145,6 +145,7 @@ _HW: Final = Rules(
     caught_up="previous-fetch",
     isr_lag="time",
     lag_at_reelection="fetched",
+    same_leader="keeps-leo",
     skipped_epoch="keeps-leo",
     unassigned_fetch="empty",
     refused_fetch="forgets-leo",

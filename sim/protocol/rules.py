@@ -342,9 +342,9 @@ class Rules:
     caught_up: Annotated[
         Literal["this-fetch", "previous-fetch"],
         RuleSpec(
-            "When a follower counts as caught up: only at a fetch that reaches the leader's LEO of that moment, so that "
-            "one that fetches while records keep coming leaves the ISR, and as the HW does not wait for it, cannot "
-            "join; or also at its previous fetch, if it now reaches the LEO of then, and the HW waits for it.",
+            "When a follower counts as caught up: only at a fetch that reaches the leader's present LEO, so that one "
+            "that fetches while records keep coming leaves the ISR, and as the HW does not wait for it, cannot join; "
+            "or also at its previous fetch, if it now reaches the LEO of then, and the HW waits for it.",
             "Replica.updateLogReadResult, Partition.maybeIncrementLeaderHW to 0.10.1; KAFKA-4485 (0.10.2)",
         ),
     ]
@@ -363,6 +363,14 @@ class Rules:
             "election, so that the next fetch, if it reaches the LEO of that time, shows the follower as caught up "
             "then; or nothing.",
             "Replica.resetLastCaughtUpTime to 3.2; Replica.resetReplicaState, KAFKA-13790 (3.3)",
+        ),
+    ]
+    same_leader: Annotated[
+        Literal["forgets-leo", "keeps-leo"],
+        RuleSpec(
+            "What a leader knows of its followers' LEOs when it is elected again, as it is when the controller changes "
+            "the ISR: nothing, so that HW and acks=all wait until each member has fetched again; or what it knew.",
+            "Partition.makeLeader to 0.8.2; KAFKA-2721 (0.9)",
         ),
     ]
     skipped_epoch: Annotated[

@@ -129,9 +129,9 @@ class Followers:
         """
         if self.cached:
             self.note_change()
-        if leader_leo > offset >= state.leader_leo_at_fetch >= 0 and state.fetch_us > state.caught_up_us:
-            if not self._decide.counts_previous_fetch.yes():
-                state.leader_leo_at_fetch = UNKNOWN_LEO
+        had_all = leader_leo > offset >= state.leader_leo_at_fetch >= 0 and state.fetch_us > state.caught_up_us
+        if had_all and not self._decide.counts_previous_fetch.yes():
+            state.leader_leo_at_fetch = UNKNOWN_LEO
         state.fetched(offset, leader_leo, broker_epoch, now_us)
 
     def forget_fetch(self, state: FollowerState) -> None:

@@ -111,11 +111,12 @@ class Partition(ReadableReplica):
     def become_leader(self, decision: LeaderAndIsr, now_us: int) -> None:
         """Apply a LeaderAndIsr with this broker as leader.
 
-        A newer leader epoch resets the followers' state. Their LEOs are kept only if this broker leads already, so the
-        HW of a new leader does not move until every ISR member has fetched from it. Until then it may be far below the
-        HW that the former leader exposed. A broker that replays two elections together leads already, although another
-        broker led between: rule ``skipped_epoch``. With an equal leader epoch, which ZooKeeper's controller never
-        sends, only ISR and assignment are applied, unless they are outdated.
+        A newer leader epoch resets the followers' state. Their LEOs are kept only if this broker leads already (rule
+        ``same_leader``: never in early releases), so the HW of a new leader does not move until every ISR member has
+        fetched from it. Until then it may be far below the HW that the former leader exposed. A broker that replays two
+        elections together leads already, although another broker led between: rule ``skipped_epoch``. With an equal
+        leader epoch, which ZooKeeper's controller never sends, only ISR and assignment are applied, unless they are
+        outdated.
         Kafka: Partition#makeLeader.
         """
         if self._is_outdated(decision):
@@ -125,6 +126,8 @@ class Partition(ReadableReplica):
         if decision.leader_epoch > self.leader_epoch:
             leads = self.is_leader
             if leads and decision.leader_epoch > self.leader_epoch + 1 and self.decide.forgets_at_skipped_epoch.yes():
+                leads = False
+            if leads and not self.decide.same_leader_keeps_leos.yes():
                 leads = False
             self.leader_epoch = decision.leader_epoch
             self.epoch_start = self.log.leo

@@ -54,6 +54,7 @@ RULES_DECIDE: Final = _REPAIRS | {
     "hw_needs_min_isr": ("hw-under-min-isr", "hw", 0, "yes"),
     "min_isr_cap": ("reassignments", "kraft", 7, "none"),
     "hw_needs_epoch": ("kafka-6880", "hw", 0, "yes"),
+    "same_leader": ("chaos", "kip320", 1, "forgets-leo"),
     "caught_up": ("datacenter", "kip320-repaired", 3, "this-fetch"),
     "isr_lag": ("sessions", "hw", 1, "end-offset"),
     "lag_at_reelection": ("sessions", "kip320", 3, "not-fetched"),

@@ -72,11 +72,15 @@ def test_a_new_leaders_is_frozen_until_every_member_has_fetched() -> None:
     assert one.hw == 4
 
 
-def test_a_leader_in_another_epoch_remembers_what_it_knew() -> None:
-    one = filled(Recorder(), {0: 5}, hw=2)
+@pytest.mark.parametrize(("value", "hw"), [("forgets-leo", 2), ("keeps-leo", 5)])
+def test_a_leader_in_another_epoch_remembers_what_it_knew(value: str, hw: int) -> None:
+    """KAFKA-2721: to 0.8.2 it waits until each member has fetched again."""
+    one = filled(Recorder(), {0: 5}, HW.override({"same_leader": value}), hw=2)
     one.become_leader(decision(), 0)
     one.follower_fetched(2, 1, 5, one.leader_epoch, 1)
     one.become_leader(decision(epoch=2, isr=(1, 2)), LAG_US * 2)
+    assert one.hw == hw
+    one.follower_fetched(2, 1, 5, one.leader_epoch, LAG_US * 2)
     assert one.hw == 5
 
 
