@@ -102,7 +102,10 @@ class KRaftReplicaManager(ReplicaManager):
         self.broker.network.note_broker_change()
 
     def _apply(self, state: PartitionRegistration, published_us: int) -> None:
-        """Lead, follow or delete the replica, as the new state says. Kafka: ReplicaManager#applyDelta."""
+        """Lead, follow or delete the replica (rule ``reassigned_replica``), as the new state says.
+
+        Kafka: ReplicaManager#applyDelta.
+        """
         name, broker = state.name, self.broker
         node, replica = broker.node, self.replica(name)
         if replica is None:
@@ -111,7 +114,8 @@ class KRaftReplicaManager(ReplicaManager):
             replica = self.create_replica(name)
         partition = replica.partition
         if node not in state.replicas:
-            self._delete_replica(replica)
+            if broker.decide.deletes_reassigned_replica.yes():
+                self._delete_replica(replica)
             return
         change = local_replica_change(node, partition, state, shutting_down=self._lifecycle.wants_shut_down)
         if change == OUTDATED:

@@ -221,6 +221,7 @@ class Decisions:
         self.clears_disabled_elr = self._on(rules.min_isr_change_while_disabled == "clears-if-enough")
         self.leaves_disabled_elr = self._on(rules.unclean_shutdown_while_disabled == "leaves-elr")
         self.unclean_registration_changes = self._on(rules.unclean_registration == "transitions")
+        self.deletes_reassigned_replica = self._on(rules.reassigned_replica == "deleted")
         self.begins_sessions_at_activation = self._on(rules.activation_sessions == "unfenced")
         self.keeps_fenced_sessions = self._on(rules.fenced_session == "kept")
         self.lifecycle_backs_off = self._on(rules.lifecycle_retry == "back-off")

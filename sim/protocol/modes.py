@@ -183,6 +183,7 @@ _HW: Final = Rules(
     newer_fetch="counted",
     isr_shrink_epoch="bumped",
     reassignment_completes="targets-in-isr",
+    reassigned_replica="deleted",
     directory_assignment="none",
     reported_directory="electable",
     offline_replica="joins",

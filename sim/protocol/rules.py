@@ -713,6 +713,15 @@ class Rules:
             KRAFT,
         ),
     ]
+    reassigned_replica: Annotated[
+        Literal["runs-on", "deleted"],
+        RuleSpec(
+            "What a broker does with a replica that was reassigned away: nothing, so that it goes on leading, or "
+            "following who led before; or it stops and deletes it.",
+            "TopicsDelta before its release (KAFKA-13198); TopicsDelta.localChanges 3.0",
+            KRAFT,
+        ),
+    ]
     directory_assignment: Annotated[
         Literal["none", "clears-elr", "keeps-elr"],
         RuleSpec(

@@ -81,6 +81,20 @@ def test_a_quick_restart_waits_for_the_former_session() -> None:
     assert state(world).leader_epoch == 0  # A smaller ISR raises no leader epoch from 3.6 on.
 
 
+@pytest.mark.parametrize(("value", "runs_on"), [("runs-on", True), ("deleted", False)])
+def test_a_leader_that_is_reassigned_away_leads_on_unless_it_is_deleted(value: str, runs_on: bool) -> None:
+    """KAFKA-13198."""
+    config = {"min.insync.replicas": 1, "auto.leader.rebalance.enable": False}
+    world = World("kraft", config=config, rules={"reassigned_replica": value}).ready()
+    record = world.write()
+    assert quorum(world).reassign((2, 3))
+    world.run(10)
+    assert (state(world).leader, state(world).replicas) == (2, (2, 3))
+    partition = process(world, 1).replicas[world.cluster.name].partition
+    assert partition.is_leader is runs_on
+    assert world.logs == [[record] if runs_on else [], [record], [record]]
+
+
 def test_a_controlled_shutdown_hands_over_and_closes_the_log_cleanly() -> None:
     world = kraft("elr")
     world.run(20)
