@@ -51,7 +51,8 @@ class PartitionStateMachine:
         self._decide = decide
 
     def create(self, names: Sequence[str]) -> Steps:
-        """Create partitions: all live replicas are in sync, and the first of them leads.
+        """Create partitions: all live replicas are in sync, and the first of them leads. Brokers that shut down do not
+        count as live, and get no LeaderAndIsr.
 
         Without a live replica a partition stays new until one is live.
         Kafka: PartitionStateMachine#initializeLeaderAndIsrForPartition (0.10.2),
@@ -62,13 +63,16 @@ class PartitionStateMachine:
         if not names:
             return
         yield from self.update_states(CreatePartition(context.epoch, tuple(names), tuple(context.willing())))
-        self._requests.send_to_replicas([name for name in names if context.exists(name)])
+        created = [name for name in names if context.exists(name)]
+        self._requests.send_to_replicas(created, besides=context.shutting_down)
 
     def elect_offline(self) -> Steps:
         """Elect leaders of the partitions that are offline.
 
         A partition whose leader died stays offline until the next election, even if that leader returns earlier.
-        Kafka: PartitionStateMachine#triggerOnlinePartitionStateChange.
+        Brokers that shut down get no LeaderAndIsr.
+        Kafka: PartitionStateMachine#triggerOnlinePartitionStateChange,
+        PartitionStateMachine#leaderForOffline (1.1-2.0).
         """
         context = self._context
         new = context.without_queued(context.new)
@@ -78,9 +82,10 @@ class PartitionStateMachine:
         if not offline:
             return
         live, shutting_down = tuple(context.live), tuple(context.shutting_down)
-        yield from self.elect_and_send(
+        elected = yield from self._elect(
             ElectOffline(context.epoch, tuple(offline), live, shutting_down, unclean=self.unclean_election)
         )
+        self._requests.send_to_replicas(elected, besides=shutting_down)
 
     def elect_preferred(self, names: Sequence[str]) -> Steps:
         """Elect the first replicas of partitions, if possible.

@@ -259,6 +259,19 @@ def test_from_1_1_to_2_0_a_broker_that_shuts_down_does_not_learn_of_its_successo
     assert world.of("metadata") == [(1, 6), (2, 6), (3, 6)]
 
 
+@pytest.mark.parametrize("name", ["hw", "kip101", "kip320"])
+def test_a_broker_that_shuts_down_does_not_learn_of_an_election_after_a_failure(name: str) -> None:
+    world = World(Store(1, (1, 2, 3), registered=dict(ALL)), name).elected()
+    world.controller.controlled_shutdown(3, 13, lambda *_: None)
+    assert world.run().decided[:2] == (1, (1, 2))
+    world.told.clear()
+    del world.store.registered[1]
+    world.controller.brokers_changed()
+    assert world.run().decided[0] == 2
+    assert world.of("lead") == [(2, world.decided[2])]
+    assert world.of("metadata")[-1][0] == 3
+
+
 @pytest.mark.parametrize(("name", "epoch"), [("hw", 5), ("kip101", 6), ("kip320", 5)])
 def test_a_preferred_leader_that_leads_is_elected_again_in_some_releases(name: str, epoch: int) -> None:
     world = World(Store(1, (1, 2), registered=dict(ALL)), name).elected()
