@@ -17,6 +17,7 @@ from faults.kinds.directory_cordoned import DirectoryCordoned
 from faults.kinds.directory_failures import DirectoryFailure, DirectoryReplaced, DirectoryUnrepaired
 from faults.kinds.directory_move import DirectoryMove
 from faults.kinds.directory_removed import DirectoryRemoved
+from faults.kinds.disk_full import DiskFull
 from faults.kinds.disk_replaced import DiskReplaced
 from faults.kinds.disk_stall import DiskStall
 from faults.kinds.duplicate import Duplicate
@@ -98,6 +99,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         FileOld(),
         FileHalfWritten(),
         ConsumerRestart(),
+        DiskFull(),
     )
 }
 """Name -> kind; those of plug-ins last."""

@@ -24,13 +24,14 @@ _DEPARTURES: Final = _DELAYS | {
     "disk-replaced",
     "corrupt-tail",
     "disk-stall",
+    "disk-full",
     "session-expiry",
     "unregistration",
     "power-domain-loss",
     "host-loss",
     "rack-cut",
 }
-_DIRECTORY_FAILURES: Final = frozenset({"directory-failure", "directory-unrepaired", "directory-replaced"})
+_DIRECTORY_FAILURES: Final = frozenset({"directory-failure", "directory-unrepaired", "directory-replaced", "disk-full"})
 GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "reassignments": frozenset({"reassignment", "reassignment-cancel"}),
     "delays": _DELAYS,

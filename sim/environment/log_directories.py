@@ -240,12 +240,14 @@ class LogDirectories:
             lost.update(directory.corrupt_tails(count))
         return lost
 
-    def fail(self, directory: LogDirectory, now_us: int) -> dict[str, list[Batch]]:
-        """Fail a directory. Nothing more is written to it, so data that had not been fsynced or written back is lost.
-        Returns the lost batches by partition. A marker, which a broker that is down has left, stays: it was fsynced
-        (CleanShutdownFileHandler#write).
+    def fail(self, directory: LogDirectory, now_us: int, *, keeps: bool = False) -> dict[str, list[Batch]]:
+        """Fail a directory. Nothing more is written to it, so data that had not been fsynced or written back is lost,
+        unless the disk `keeps` it, because only space lacks. Returns the lost batches by partition. A marker, which a
+        broker that is down has left, stays: it was fsynced (CleanShutdownFileHandler#write).
         """
         directory.failed = True
+        if keeps:
+            return {}
         for future in self.futures.values():
             if future.storage is not None and future.directory is directory:
                 future.storage.power_lost(directory.writable_us(now_us))

@@ -170,6 +170,11 @@ class Node(Receiver):
         self.life.open = False
         self.life.held = None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return not self.life.open and self.life.held is None
+
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
 

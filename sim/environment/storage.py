@@ -129,6 +129,8 @@ class LogDirectory:
         cordoned: whether it gets no new replicas (``cordoned.log.dirs``, KIP-1066).
         cordoned_by: the cause of that.
         stalled_us: since when it does not answer, while other directories do; -1: it does.
+        full_us: since when its file system has had no space; -1: it has space.
+        full_by: the cause of that.
         is_new: whether no process has used it since its disk was replaced or the directory added.
         clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
         clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker, or if the
@@ -144,6 +146,8 @@ class LogDirectory:
         "cordoned",
         "cordoned_by",
         "failed",
+        "full_by",
+        "full_us",
         "is_new",
         "number",
         "stalled_us",
@@ -158,7 +162,8 @@ class LogDirectory:
         self.number = number
         self.failed = self.is_new = self.cordoned = False
         self.cordoned_by: object = None
-        self.stalled_us = -1
+        self.stalled_us = self.full_us = -1
+        self.full_by: object = None
         self.clean_shutdown = True
         self.clean_broker_epoch = NO_BROKER_EPOCH
         self._former_marks: list[int] = []
@@ -184,6 +189,11 @@ class LogDirectory:
     def writable_us(self, now_us: int) -> int:
         """When something could be written to it last: now, or before its stall."""
         return now_us if self.stalled_us < 0 else min(self.stalled_us, now_us)
+
+    def checkpointable_us(self, now_us: int) -> int:
+        """When a checkpoint file could be written last: each is written anew, which needs space."""
+        written_us = self.writable_us(now_us)
+        return written_us if self.full_us < 0 else min(self.full_us, written_us)
 
     def power_lost(self, now_us: int) -> dict[str, list[Batch]]:
         """Lose what had not been written; returns the lost batches by partition."""

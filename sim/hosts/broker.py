@@ -329,6 +329,9 @@ class Broker(BrokerNode):
     def deliver_backlog(self) -> None:
         self.backlog.deliver()
 
+    def checkpoints_begin(self) -> None:
+        self.backlog.write_checkpoints()
+
     def put_back(self, event: Event) -> None:
         self.backlog.put(self.life, event)
 

@@ -108,13 +108,13 @@ class BrokerMetadataPublisher:
             return
         backlog = broker.backlog
         if self._metadata.image.offset < self.received and (
-            broker.waiting is None or (backlog.stalled and not backlog.is_blocked)
+            broker.waiting is None or (backlog.is_partial and not backlog.is_blocked)
         ):
             self._replay()
 
     def publish_after_backlog(self) -> None:
         """Apply metadata received while events waited, unless they have to wait still."""
-        if self._broker.waiting is None or self._broker.backlog.stalled:
+        if self._broker.waiting is None or self._broker.backlog.is_partial:
             self.publish()
 
     def _published_end(self) -> int:

@@ -119,6 +119,10 @@ class BrokerNode(ElidingBroker):
         """Deliver events that waited for the partition, as far as they need not wait any more."""
         raise NotImplementedError
 
+    def checkpoints_begin(self) -> None:
+        """The checkpoint files of its log directories are written for the first time."""
+        raise NotImplementedError
+
     # Messages.
 
     def to_control(self, message: Message) -> None:

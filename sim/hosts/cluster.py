@@ -23,6 +23,7 @@ from sim.hosts.client import ClientSetup, OffsetsTopic
 from sim.hosts.control_plane import CONTROL, FIRST_CONTROLLER, ControlPlaneSetup, PartitionSetup
 from sim.hosts.control_planes import control_plane, new_broker
 from sim.hosts.damaged_files import DamagedFiles
+from sim.hosts.full_disks import FullDisks
 from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Loss, Machines
 from sim.hosts.raft_quorum import RaftQuorum
@@ -83,7 +84,7 @@ class Cluster:
         consumer: likewise.
     """
 
-    __deletable__ = ("_supervisor", "damaged_files", "machines")
+    __deletable__ = ("_supervisor", "damaged_files", "full_disks", "machines")
 
     def __init__(
         self,
@@ -151,6 +152,7 @@ class Cluster:
         self._pauses: list[tuple[int, object]] = []
         self._supervisor = Supervisor(kernel, self.settings, self._incarnations, self.start)
         self.damaged_files = DamagedFiles(self.machines, self.running, self._decisions_of, self.shut_down, self.start)
+        self.full_disks = FullDisks(self.machines, self.running, kernel, self.shut_down, self.start)
         in_order = self.topology.placed(self.settings, len(self.settings))
         note_settings(self.recorder, config)
         setups = []
@@ -260,7 +262,7 @@ class Cluster:
         tables = self.recorder.coverage.decisions
         give_back(tables)
         tables.clear()
-        del self._supervisor, self.machines, self.damaged_files
+        del self._supervisor, self.machines, self.damaged_files, self.full_disks
         self.recorder.dispose()
         self.network.dispose()
         self.kernel.dispose()
@@ -331,7 +333,7 @@ class Cluster:
             self.kernel,
             self.network,
             self.recorder,
-            self.machines.loaded,
+            self.full_disks.process_loaded,
             self._exited,
             self._min_isrs,
             self._places,
@@ -432,6 +434,7 @@ class Cluster:
         unclean = not self.machines.marked_clean(process)
         self.machines.record_end(broker, kind, lost, unclean=unclean, offline=offline)
         self.damaged_files.process_ended(broker)
+        self.full_disks.process_ended(process)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True

@@ -239,14 +239,14 @@ class Machines:
     def _directory_failed(self, entry: tuple[Broker, _Failure]) -> None:
         """Let a process notice that a log directory has failed, unless it was repaired while the process was paused."""
         process, failure = entry
-        _, broker, directory = failure
+        by, broker, directory = failure
         if directory.failed or failure not in self._failed_by:
             return
         if directory not in process.live_directories:
             self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
             return
         stall = next((one for one in process.backlog.stalled if one.directory is directory), None)
-        written_us = directory.writable_us(self._files.written_us(process))
+        written_us = directory.checkpointable_us(self._files.written_us(process))
         if stall is not None:
             self._record_stall(stall, steps.DISK_WORKS, broker)
         for name in directory.storages:
@@ -257,8 +257,11 @@ class Machines:
             if name in directory.storages or future.directory is directory:
                 process.directories.end_following(name, process.decide, self._kernel.now_us)
         process.replica_manager.stop_serving(directory)
-        self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False)
+        is_full = by is not None and by is directory.full_by
+        self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False, keeps=is_full)
         directory.stalled_us = -1
+        if directory in process.backlog.full:
+            process.backlog.free(directory)
         if stall is not None:
             process.backlog.directory_works(stall)  # Writes fail now.
         if process.live_directories:
@@ -266,7 +269,10 @@ class Machines:
             process.report_failed(directory)
         else:
             self._recorder.coverage.reached(probes.LAST_DIRECTORY)
-            self._processes.end(broker, steps.HALT, dict)
+            if is_full:
+                process.exit("no log directory has space")  # Its supervisor starts it again.
+            else:
+                self._processes.end(broker, steps.HALT, dict)
 
     def remove_directory(self, broker: int) -> None:
         """Take a directory out of ``log.dirs``, see `leaving`; not the last one that works."""
@@ -282,9 +288,10 @@ class Machines:
         *,
         was_down: bool,
         removed: bool = False,
+        keeps: bool = False,
     ) -> bool:
         """Fail a directory, or replace or remove it; record the end of each replica, with its loss. Returns whether
-        anything was lost.
+        anything was lost. See `LogDirectories.fail` for `keeps`.
         """
         directories = self.directories[broker]
         damaged = kind in _DISK_DAMAGE
@@ -296,7 +303,7 @@ class Machines:
         elif damaged:
             lost = directories.replace(directory)
         else:
-            lost = directories.fail(directory, self._kernel.now_us)
+            lost = directories.fail(directory, self._kernel.now_us, keeps=keeps)
         if damaged:
             self._note_nothing_flushed(broker, names)
         of_names = {name: lost.get(name, []) for name in names}
@@ -485,11 +492,12 @@ class Machines:
         """
         if process.has_loaded:
             self._files.close_all(process, kind)
+            writable = [one for one in process.live_directories if one not in process.backlog.full]
             if kind is steps.SHUTDOWN:
-                for directory in process.live_directories:
+                for directory in writable:
                     directory.mark_clean(process.broker_epoch)
             elif kind is steps.EXIT:
-                for directory in process.live_directories:
+                for directory in writable:
                     directory.mark_clean()
         elif kind is steps.SHUTDOWN:
             process.close_unloaded()

@@ -9,10 +9,12 @@ see `sim.environment.network.Node.freeze`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sim.environment.storage import LogDirectory
 from sim.hosts.broker_node import BrokerNode
 from sim.hosts.hosted_replica import HostedReplicas
-from sim.kernel.scheduler import Backlog, Event, Gate
+from sim.kernel.scheduler import Backlog, Event, Gate, noop
 
 
 class DirectoryStall:
@@ -39,9 +41,10 @@ class PartitionBacklog(Backlog):
     Attributes:
         disk_stalled: whether no log directory answers.
         stalled: the log directories that do not answer, while others do.
+        full: the log directories without space: they fail as soon as an event writes to them.
     """
 
-    __slots__ = ("_broker", "_replicas", "disk_stalled", "stalled")
+    __slots__ = ("_broker", "_fails", "_replicas", "disk_stalled", "full", "stalled")
 
     def __init__(self, broker: BrokerNode, replicas: HostedReplicas) -> None:
         super().__init__()
@@ -49,6 +52,8 @@ class PartitionBacklog(Backlog):
         self._replicas = replicas
         self.disk_stalled = False
         self.stalled: list[DirectoryStall] = []
+        self.full: list[LogDirectory] = []
+        self._fails: Callable[[LogDirectory], None] = noop
 
     def put(self, gate: Gate, event: Event) -> None:
         broker = self._broker
@@ -56,12 +61,24 @@ class PartitionBacklog(Backlog):
             waits = any(event.writes_to(stall.directory.storages) for stall in self.stalled)
         elif len(self._replicas.replicas) > 1 and not self.is_blocked and (locked := self.locked):
             waits = event.needs(locked)
+        elif self.full and not self.is_blocked:
+            waits = False
         else:
             waits = event.has_to_wait(registered=broker.broker_epoch >= 0)
         if waits:
             self.events.append((gate, event))
-        else:
-            event.happen(gate)
+            return
+        if self.full:
+            self._write(event)
+            if broker.has_ended:
+                return
+        event.happen(gate)
+
+    def _write(self, event: Event) -> None:
+        """Fail the directories without space that an event writes to."""
+        for directory in self.full[:]:
+            if event.writes_to(directory.storages) and not self._broker.has_ended:
+                self._fails(directory)
 
     @property
     def is_blocked(self) -> bool:
@@ -71,6 +88,11 @@ class PartitionBacklog(Backlog):
         return len(self._replicas.replicas) == 1 and bool(self.locked)
 
     @property
+    def is_partial(self) -> bool:
+        """Whether it takes events only to find out which of them write to some log directories."""
+        return bool(self.stalled or self.full)
+
+    @property
     def locked(self) -> list[str]:
         """The partitions whose ISRs are being written to ZooKeeper (leaderIsrUpdateLock)."""
         return [name for name, replica in self._replicas.replicas.items() if replica.partition.state.locked]
@@ -78,24 +100,60 @@ class PartitionBacklog(Backlog):
     def deliver(self) -> None:
         """Deliver waiting events in order, until one makes the rest wait again."""
         broker = self._broker
-        self.set_waiting(waits=bool(self.stalled) or self.is_blocked or bool(self.locked))
+        self._update_waiting()
         events = self.events
         while events and broker.waiting is None:
             gate, event = events.popleft()
             broker.end_elision()
             event.happen(gate)
-        if events and (self.stalled or (len(self._replicas.replicas) > 1 and not self.is_blocked)):
+        if events and (self.is_partial or (len(self._replicas.replicas) > 1 and not self.is_blocked)):
             held = list(events)
             events.clear()
             for gate, event in held:
                 broker.end_elision()
                 self.put(gate, event)
 
+    def _update_waiting(self) -> None:
+        self.set_waiting(waits=self.is_partial or self.is_blocked or bool(self.locked))
+
     def set_waiting(self, *, waits: bool) -> None:
         """Set whether events that need the partition have to wait."""
         broker = self._broker
         if waits != (broker.waiting is not None):
             broker.network.set_backlog(broker, self if waits else None)
+
+    # Directories without space.
+
+    def fill(self, directory: LogDirectory, fails: Callable[[LogDirectory], None]) -> None:
+        """Let a log directory have no space: `fails` is called with it before an event that writes to it happens."""
+        self._fails = fails
+        self._broker.end_elision()
+        self._broker.end_idle()
+        self.full.append(directory)
+        self._update_waiting()
+
+    def write_checkpoints(self) -> None:
+        """Let the checkpoint files of all directories be written, which fails those without space."""
+        for directory in self.full:
+            self.write_checkpoint_at(self._broker.kernel.now_us, directory)
+
+    def write_checkpoint_at(self, at_us: int, directory: LogDirectory) -> None:
+        """Let a checkpoint file of a directory be written at a time, which fails it if it still has no space."""
+        self._broker.kernel.call_at(at_us, self._broker.life, self._write_checkpoint, directory)
+
+    def _write_checkpoint(self, directory: LogDirectory) -> None:
+        if directory not in self.full:
+            return
+        if self.disk_stalled or directory.stalled_us >= 0:
+            hw_checkpoint_us = self._broker.settings.storage.hw_checkpoint_us
+            self.write_checkpoint_at(self._broker.kernel.now_us + hw_checkpoint_us, directory)
+        else:
+            self._fails(directory)
+
+    def free(self, directory: LogDirectory) -> None:
+        """Watch a directory no longer, because it has space again or has failed. No event has waited for it."""
+        self.full.remove(directory)
+        self._update_waiting()
 
     # Stalls.
 

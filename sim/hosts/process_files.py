@@ -33,11 +33,13 @@ class ProcessFiles:
             self._close_futures(process, kind)
 
     def _written_in(self, process: Broker, replica: HostedReplica, written_us: int) -> int:
-        """When the files of a replica could be written last; `written_us` without a stall of its log directory."""
-        if process.backlog.stalled:
+        """When the files of a replica could be written last; `written_us` without a stall of its log directory,
+        or a lack of space there.
+        """
+        if process.backlog.is_partial:
             directory = process.directories.directory_of(replica.name)
             if directory is not None:
-                return directory.writable_us(written_us)
+                return directory.checkpointable_us(written_us)
         return written_us
 
     def close(self, process: Broker, replica: HostedReplica, kind: steps.StepKind, written_us: int) -> None:
@@ -46,6 +48,8 @@ class ProcessFiles:
         if partition.state.pending:
             self._coverage.reached(probes.ISR_LOST)
         storage.process_ended(partition.hw, written_us)
+        if process.backlog.full and process.directories.directory_of(replica.name) in process.backlog.full:
+            return  # Each file that a controlled shutdown writes needs space.
         if kind is steps.SHUTDOWN:
             flushes = not process.decide.mutants.clean_stop_without_flush.when(not storage.is_flushed)
             writes_hw = process.replica_manager.checkpointing

@@ -247,6 +247,15 @@ class ReplicaManager(HostedReplicas):
             self._checkpointing_us = first_us
             for replica in self.replicas.values():
                 replica.storage.begin_hw_checkpoints(first_us, self.broker.kernel.now_us)
+            self.broker.checkpoints_begin()
+
+    def next_hw_checkpoint_us(self) -> int:
+        """When HW files are written next, at the earliest now; -1 while they are not written."""
+        if not self.checkpointing:
+            return -1
+        now_us, first_us = self.broker.kernel.now_us, self._checkpointing_us
+        interval_us = self.broker.settings.storage.hw_checkpoint_us
+        return first_us + max(0, -(-(now_us - first_us) // interval_us)) * interval_us
 
     def become_leader(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
         """Lead a partition."""

@@ -47,7 +47,8 @@ LASTS = {
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),
     **dict.fromkeys(
-        ("directory-failure", "directory-replaced", "directory-removed", "directory-added"), DRAW.restart_us
+        ("directory-failure", "directory-replaced", "directory-removed", "directory-added", "disk-full"),
+        DRAW.restart_us,
     ),
     **dict.fromkeys(("quorum-state-lost", "file-lost", "file-old", "file-half-written"), DRAW.restart_us),
     "rack-cut": DRAW.cut_us,
