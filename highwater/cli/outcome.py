@@ -72,7 +72,12 @@ def _not_expected(scenario: Scenario, expected: Expectation, result: RunResult) 
     named = {entry.kind for entry in scenario.also if result.row["mode"] in entry.modes}
     named |= set(expected.kinds if expected.verdict == "violates" else ())
     kinds = dict.fromkeys(violation["kind"] for violation in result.violations if violation["kind"] not in named)
-    return f"; it had {', '.join(kinds)}" if kinds else ""
+    if not kinds:
+        return ""
+    had = {violation["kind"] for violation in result.violations}
+    if expected.verdict == "violates" and had & set(expected.kinds):
+        return f"; it had that, and {', '.join(kinds)}, which neither [expect] nor [[also]] lists"
+    return f"; it had {', '.join(kinds)}"
 
 
 class Board:

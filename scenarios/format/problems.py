@@ -26,7 +26,7 @@ def describe(error: Mapping[str, Any], keys: Callable[[str], Iterable[str]]) -> 
     if kind == "said":  # The text names key and value, except for a whole table.
         return (f"{_where(path)}: " if isinstance(error["input"], Mapping) else inside) + str(error["msg"])
     if kind == "missing":
-        return f"{inside}{_WHOLE_KEYS.get(path[-1], path[-1])!r} is missing"
+        return f"{inside}{_WHOLE_KEYS.get(path[-1], path[-1]) if len(path) == 1 else path[-1]!r} is missing"
     if kind == "extra_forbidden":
         table = next((part for part in reversed(path[:-1]) if isinstance(part, str)), "")
         return f"{inside}unknown key {path[-1]!r}{did_you_mean(str(path[-1]), keys(table))}"
@@ -57,5 +57,9 @@ def _shown(value: object) -> str:
 def _message(error: Mapping[str, Any]) -> str:
     if error["type"] in ("dict_type", "model_type", "model_attributes_type"):
         return "a table is needed"
+    if error["type"] in ("list_type", "tuple_type"):
+        return "a list is needed, such as [1, 2]"
+    if error["type"] == "string_type" and isinstance(error["input"], Mapping):
+        return "text is needed; a key that contains a dot has to stand in quotes"
     text = str(error["msg"]).removeprefix("Value error, ")
     return text[:1].lower() + text[1:]

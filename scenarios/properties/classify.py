@@ -150,7 +150,25 @@ def read(files: Iterable[Path]) -> ClassifiedFiles:
             settings[found.name], origins[found.name] = found.value, (file.rank, file.name)
     if problems:
         raise InputError(*problems)
+    notes += _combined(settings)
     return ClassifiedFiles(tuple(findings), settings, tuple(notes), _control_plane(given), _racks(given))
+
+
+def _combined(settings: Mapping[str, Value]) -> list[str]:
+    """Settings that together do not do what each of them says."""
+    notes = []
+    if "log.flush.interval.ms" in settings and "log.flush.scheduler.interval.ms" not in settings:
+        notes.append(
+            "log.flush.interval.ms flushes only once, 30 s after a start: the flusher runs again every "
+            "log.flush.scheduler.interval.ms, which is not set, and by default that is never"
+        )
+    replicas, min_isr = (settings.get(key) for key in ("default.replication.factor", "min.insync.replicas"))
+    if isinstance(replicas, int) and isinstance(min_isr, int) and min_isr > replicas:
+        notes.append(
+            f"min.insync.replicas = {min_isr} is more than default.replication.factor = {replicas}: topics with that "
+            "many replicas refuse each write with acks=all"
+        )
+    return notes
 
 
 def _read(path: Path) -> _File:

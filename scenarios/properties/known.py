@@ -40,6 +40,8 @@ def minor(release: str) -> str:
     for name in minors():
         if release == name or (release.startswith(f"{name}.") and release.removeprefix(f"{name}.").isdecimal()):
             return name
+    if "," in release:
+        raise InputError(f"--release {release!r}: one release is needed here")
     raise InputError(f"--release {release!r} is no release that Highwater knows{_instead(release)}")
 
 

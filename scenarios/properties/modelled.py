@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sim.config import KEYS, Value, parse
+from sim.config import KEYS, Value, is_of_form, parse
 from sim.errors import ALIKE, InputError, nearest
 
 _TOPIC: Final = {
@@ -58,6 +58,8 @@ def value(scope: str, key: str, text: str) -> Value:
     name = NAMES[scope][key]
     if is_unset(name, text):
         return KEYS[name].default
+    if is_of_form(KEYS[name], word):
+        return word
     choices = ("true", "false") if key == _ELR else _choices(name)
     if not _HARMLESS.fullmatch(word) and not nearest(word.lower(), choices, ALIKE):
         needed = f"one of: {', '.join(choices)}" if choices else "a whole number is needed"
@@ -74,5 +76,5 @@ def value(scope: str, key: str, text: str) -> Value:
 def _choices(name: str) -> tuple[str, ...]:
     """The valid words of a key; none for a number."""
     if KEYS[name].choices:
-        return tuple(KEYS[name].choices)
+        return (*KEYS[name].choices, *filter(None, [KEYS[name].form]))
     return ("true", "false") if isinstance(KEYS[name].default, bool) else ()

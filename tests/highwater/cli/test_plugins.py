@@ -132,7 +132,7 @@ PLUGIN = Plugin(checkers=[Mine])
 """)
     call = highwater("run", "canary", "--plugin", file)
     assert call.code == 1
-    assert "the scenario expects violates:committed-loss; it had new-kind\n" in call.out
+    assert "the scenario expects violates:committed-loss; it had that, and new-kind, which " in call.out
 
 
 @pytest.mark.usefixtures("folder")

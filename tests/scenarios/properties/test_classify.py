@@ -233,6 +233,16 @@ def test_a_password_on_the_wrong_line_is_not_repeated(tmp_path: Path, line: str)
     assert "hunter" not in found
 
 
+def test_settings_that_together_do_something_else_are_noted(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("log.flush.interval.ms=1000\nmin.insync.replicas=3\ndefault.replication.factor=2\n")
+    first, second = read([file]).notes
+    assert first.startswith("log.flush.interval.ms flushes only once, 30 s after a start")
+    assert second.startswith("min.insync.replicas = 3 is more than default.replication.factor = 2")
+    file.write_text("log.flush.interval.ms=1000\nlog.flush.scheduler.interval.ms=500\nmin.insync.replicas=2\n")
+    assert read([file]).notes == ()
+
+
 def test_racks_of_several_brokers_are_counted(tmp_path: Path) -> None:
     files = []
     for number, rack in enumerate(("a", "b", "a", "")):

@@ -47,7 +47,7 @@ def test_only_unexpected_kinds_are_named(highwater: Callable[..., Call], tmp_pat
     )
     call = highwater("run", "kip101-scenario-1", "--mode", "hw", "--plugin", plugin)
     assert call.code == 1
-    assert "the scenario expects violates:committed-loss; it had mine\n" in call.out
+    assert "the scenario expects violates:committed-loss; it had that, and mine, which neither " in call.out
 
 
 def test_the_repaired_canary_is_a_failure(highwater: Callable[..., Call]) -> None:
