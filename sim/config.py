@@ -7,11 +7,13 @@ that a comparison of modes compares protocols and not settings.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
+from sim import auto_offset_reset
 from sim.errors import InputError, did_you_mean
 from sim.kafka_keys import about
 
@@ -56,6 +58,8 @@ class Key:
         minimum: smallest allowed value of keys that are numbers.
         maximum: largest allowed value.
         where: where it has an effect.
+        form: a form of further allowed words; empty if there is none.
+        pattern: a regular expression for them.
     """
 
     default: Value
@@ -64,6 +68,8 @@ class Key:
     minimum: int = 0
     maximum: int = NEVER
     where: Where = EVERYWHERE
+    form: str = ""
+    pattern: str = ""
 
 
 # In two functions: mypyc makes 7,000 lines of C of one table.
@@ -166,7 +172,12 @@ def _keys_of_clients_and_the_testbed() -> dict[str, Key]:
         "metadata.max.age.ms": Key(300_000, "ms between periodic metadata requests of a client", minimum=1),
         # Consumer.
         "auto.offset.reset": Key(
-            "latest", "where a consumer continues if its position is out of range", ("earliest", "latest", "none")
+            "latest",
+            "where a consumer continues if its position is out of range, or begins without one (by_duration: in Kafka "
+            "from 4.0 on)",
+            ("earliest", "latest", "none"),
+            form=auto_offset_reset.FORM,
+            pattern=auto_offset_reset.PATTERN,
         ),
         "enable.auto.commit": Key(
             False, "whether consumers commit their positions regularly (Kafka's default is true; here scripts commit)"
@@ -333,9 +344,10 @@ def parse(key: str, value: object) -> Value:
         raise InputError(about(key) or f"unknown configuration key {key!r}{did_you_mean(key, KEYS)}")
     if spec.choices:
         word = "all" if str(value) == "-1" else str(value)
-        if isinstance(value, bool) or word not in spec.choices:
-            raise InputError(f"{key} = {value!r} is not valid{did_you_mean(str(value), spec.choices)}")
-        return word
+        if not isinstance(value, bool) and (word in spec.choices or is_of_form(spec, word)):
+            return word
+        valid = (*spec.choices, spec.form) if spec.form else spec.choices
+        raise InputError(f"{key} = {value!r} is not valid{did_you_mean(str(value), valid)}")
     if isinstance(spec.default, bool):
         word = str(value).lower()
         if word not in ("true", "false"):
@@ -346,6 +358,11 @@ def parse(key: str, value: object) -> Value:
         most = "" if spec.maximum == NEVER else f" and at most {spec.maximum}"
         raise InputError(f"{key} = {value!r} is not valid: a whole number of at least {spec.minimum}{most} is needed")
     return number
+
+
+def is_of_form(spec: Key, word: str) -> bool:
+    """Whether a word has the form of the further words that a key allows."""
+    return bool(spec.pattern) and re.fullmatch(spec.pattern, word) is not None
 
 
 def _integer(value: object) -> int | None:

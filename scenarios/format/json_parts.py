@@ -49,6 +49,9 @@ def setting(spec: Key) -> Schema:
     """The schema of a setting's value."""
     if spec.choices == ("0", "1", "all"):
         return {"description": spec.meaning, **ACKS}
+    if spec.pattern:
+        words: Schema = {"type": "string", "pattern": f"^({'|'.join(spec.choices)}|{_ungrouped(spec.pattern)})$"}
+        return {"description": spec.meaning, **words}
     if spec.choices:
         return {"description": spec.meaning, "enum": list(spec.choices)}
     if isinstance(spec.default, bool):
@@ -57,6 +60,11 @@ def setting(spec: Key) -> Schema:
     number: Schema = {"type": "integer", "minimum": spec.minimum, "maximum": spec.maximum}
     never = [{"const": "never"}] if spec.maximum == NEVER else []
     return {"description": spec.meaning, "anyOf": [number, *never, {"type": "string", "pattern": "^[0-9]+$"}]}
+
+
+def _ungrouped(pattern: str) -> str:
+    """A pattern without names of groups, which JSON Schema's dialect writes otherwise."""
+    return re.sub(r"\?P<\w+>", "", pattern)
 
 
 def settings(keys: Collection[str] = KEYS, least: int = 0, further: Mapping[str, Schema] | None = None) -> Schema:

@@ -70,6 +70,8 @@ class ConsumerSkip(Checker):
     def on_position(self, step: steps.Position) -> None:
         """See `Position`."""
         consumer, offset = step.consumer, step.offset
+        if step.kind is steps.NO_RECORD_IN_TIME:
+            return  # The reset is tried again.
         if step.kind is steps.OUT_OF_RANGE:
             self._out_at[consumer] = offset  # A reset follows, unless the application is notified by an exception.
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sim.environment.network import Channel, Network, Node
@@ -12,6 +12,7 @@ from sim.hosts.peers import Server
 from sim.hosts.settings import ClientSettings
 from sim.kernel.scheduler import Event, Gate, IdleCall, Kernel
 from sim.protocol import probes
+from sim.protocol.client.offset_reset import CreationTimes, creation_times
 from sim.protocol.decisions import Decisions
 from sim.protocol.group.group_messages import CommittedOffsets
 from sim.protocol.messages import NO_EPOCH, MetadataRequest, MetadataResponse
@@ -52,6 +53,7 @@ class ClientSetup:
     Attributes:
         producers: number of the partition's producers.
         offsets: where consumers commit; None: in an ideal store.
+        created: when records were created; None: no consumer asks.
     """
 
     topic: str
@@ -63,6 +65,7 @@ class ClientSetup:
     decide: Decisions
     producers: int
     offsets: OffsetsTopic | None
+    created: CreationTimes | None = field(init=False)
 
     # Written by hand, because each partition has one: compiled, that of a dataclass takes ten times as long.
     def __init__(
@@ -86,6 +89,7 @@ class ClientSetup:
         self.decide = decide
         self.producers = producers
         self.offsets = offsets
+        self.created = creation_times(settings.offset_reset)
 
 
 class _Retry(Event):

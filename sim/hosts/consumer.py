@@ -29,6 +29,7 @@ from sim.protocol.client.consumer_position import (
     FetchPosition,
     LogTruncation,
 )
+from sim.protocol.client.offset_reset import OffsetReset
 from sim.protocol.group.group_messages import OffsetCommit
 from sim.protocol.messages import (
     EARLIEST,
@@ -75,6 +76,7 @@ class Consumer(GroupMember):
         "_preferred",
         "_preferred_until_us",
         "_prepared_us",
+        "_reset",
         "_reset_request",
         "_timed_fetch",
         "_validation",
@@ -111,6 +113,7 @@ class Consumer(GroupMember):
         self._fetch: FetchRequest | None = None
         self._timed_fetch: FetchRequest | None = None
         self._reset_request: ListOffsetsRequest | None = None
+        self._reset = OffsetReset(self.settings.offset_reset, setup.created)
         self._validation: tuple[OffsetsForLeaderEpochRequest, FetchPosition] | None = None
         self._prepared_us = 0
         self._end_offset_request: ListOffsetsRequest | None = None
@@ -259,6 +262,7 @@ class Consumer(GroupMember):
         if self.settings.offset_reset == "none":
             self.has_error = True
         else:
+            self._reset.from_us = 0
             self.cursor.request_reset()
             self.fetch()
 
@@ -270,8 +274,8 @@ class Consumer(GroupMember):
             self._validate(channel)
         elif self.cursor.state != AWAIT_RESET:
             self._initialize()
-        elif self._reset_request is None:
-            timestamp = EARLIEST if self.cursor.reset_strategy == "earliest" else LATEST
+        elif self._reset_request is None and self.kernel.now_us >= self._reset.from_us:
+            timestamp = self._reset.timestamp(self.cursor.reset_strategy, self.kernel.now_us)
             self._reset_request = self._ask_offset(channel, timestamp)
             self._set_timeout(self._reset_request)
 
@@ -283,6 +287,7 @@ class Consumer(GroupMember):
         """
         self.cursor = ConsumerPosition(self.settings.offset_reset)
         self._is_new = True
+        self._reset.from_us = 0
         self.recorder.record(steps.Position(steps.DISCOVERY, self.node, 0))
         self.begin()
 
@@ -313,6 +318,7 @@ class Consumer(GroupMember):
     def _place(self, offset: int, epoch: int) -> None:
         """Set the position; an epoch ahead of the metadata makes it wait for newer metadata."""
         self._fetch = None
+        self._reset.from_us = 0
         self.note_epoch(epoch)
         self.cursor.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
         self.fetch()
@@ -384,6 +390,8 @@ class Consumer(GroupMember):
             return False
         if self._asked is not None or self._fetch is not None or (self._group is not None and self._group.waits):
             return False
+        if self.kernel.now_us < self._reset.from_us:
+            return False
         is_preparing = self._reset_request is not None or self._validation is not None
         return not is_preparing or self.kernel.now_us > self._prepared_us + self.timeout_us
 
@@ -438,6 +446,7 @@ class Consumer(GroupMember):
         self._newest_epoch = NO_EPOCH
         self.cursor = ConsumerPosition(self.settings.offset_reset)
         self.paused = self.has_error = False
+        self._reset.from_us = 0
         if self._group is not None:
             self._group.replaced()
             self.recorder.record(steps.Position(steps.NEXT_PROCESS, self.node, self._group.processes))
@@ -508,8 +517,22 @@ class Consumer(GroupMember):
     def _reset_to(self, timestamp: int, reply: ListOffsetsResponse) -> None:
         """Kafka: consumer.internals.Fetcher#resetOffsetIfNeeded (1.1-2.6), OffsetFetcherUtils#resetPositionIfNeeded
         (3.9-4.4).
+
+        If no record is as new as by_duration asks for, the consumer asks again ``request.timeout.ms`` after it asked:
+        OffsetFetcherUtils#handleListOffsetResponse, SubscriptionState#setNextAllowedRetry.
         """
-        strategy = "earliest" if timestamp == EARLIEST else "latest"
+        if reply.offset < 0:
+            policy = self.settings.offset_reset
+            self.reached(probes.CONSUMER_FINDS_NO_RECORD)
+            self.recorder.record(steps.Position(steps.NO_RECORD_IN_TIME, self.node, -1, policy=policy))
+            if self.decide.resets_to_latest_unless_in_time.yes():
+                self.cursor.request_reset("latest")
+                self.fetch()
+            else:
+                self._reset.from_us = self._prepared_us + self.timeout_us
+                self.kernel.call_at(self._reset.from_us, self.life, _fetch, self)
+            return
+        strategy = {EARLIEST: "earliest", LATEST: "latest"}.get(timestamp, self.settings.offset_reset)
         # Without a last epoch, so that the position is not validated.
         position = FetchPosition(reply.offset, NO_EPOCH, self.leader, self.leader_epoch)
         self.note_epoch(reply.leader_epoch)
@@ -550,6 +573,10 @@ class Consumer(GroupMember):
         if self._preferred == NO_LEADER:
             self._fetch = None
         self._reset_request = self._validation = None
+
+
+def _fetch(consumer: Consumer) -> None:
+    consumer.fetch()
 
 
 def _commit_if_reading(consumer: Consumer) -> None:

@@ -58,7 +58,18 @@ class Producer(Client):
         sent: number of scheduled batches that it has sent, or queued.
     """
 
-    __slots__ = ("_closed", "_ids", "_paused", "_plan", "_position", "_requests", "_sender", "_timer_us", "sent")
+    __slots__ = (
+        "_closed",
+        "_created",
+        "_ids",
+        "_paused",
+        "_plan",
+        "_position",
+        "_requests",
+        "_sender",
+        "_timer_us",
+        "sent",
+    )
 
     def __init__(self, node: int, setup: ClientSetup, ids: Iterator[int]) -> None:
         super().__init__(node, setup)
@@ -72,6 +83,7 @@ class Producer(Client):
         self._timer_us = NEVER_US
         self._paused = False
         self._ids = ids
+        self._created = setup.created
         self._sender = self._new_sender()
 
     def receive(self, message: Event) -> None:
@@ -127,6 +139,8 @@ class Producer(Client):
 
     def send(self, send: ProducerBatch) -> None:
         """Send a batch now. Kafka: KafkaProducer#send, RecordAccumulator#append."""
+        if self._created is not None:
+            self._created.add(send.due_us, send.first_id, send.count)
         self._sender.queue.append(send)
         self._pump()
 

@@ -78,6 +78,9 @@ PRODUCER_ANEW: Final = _client("producer-anew", "an idempotent producer continue
 CONSUMER_VALIDATES: Final = _client("consumer-validates", "a consumer validates its position")
 CONSUMER_TRUNCATION: Final = _client("truncation-detected", "a consumer reports a truncation to the application")
 CONSUMER_REWINDS: Final = _client("consumer-rewinds", "a consumer silently goes back to where the log was truncated")
+CONSUMER_FINDS_NO_RECORD: Final = _client(
+    "consumer-finds-no-record", "a consumer finds no record that is as new as by_duration asks for"
+)
 CONSUMER_RESETS: Final = _client("consumer-resets", "a consumer resets its position by auto.offset.reset")
 CONSUMER_OUT_OF_RANGE: Final = _client("consumer-out-of-range", "a consumer's position is out of range")
 READS_FROM_FOLLOWER: Final = _client("reads-from-follower", "a consumer fetches from a follower in its rack")

@@ -209,6 +209,7 @@ _HW: Final = Rules(
     unclean_recovery="election",
     isr_floor="none",
     new_partition_reset="policy",
+    duration_reset="retries",
     read_replica="leader",
     group_coordinator="cached",
     stopped_load="empty",

@@ -965,6 +965,16 @@ class Rules:
             "OffsetFetcherUtils.getOffsetResetTimestamp to 4.4, KAFKA-12478; KIP-1327 (no release)",
         ),
     ]
+    duration_reset: Annotated[
+        Literal["retries", "latest"],
+        RuleSpec(
+            "What a consumer with auto.offset.reset=by_duration does if no record is as new as that: it asks again "
+            "after request.timeout.ms, for records since a later time, and has no position until then; or it begins at "
+            "the end.",
+            "OffsetFetcherUtils.handleListOffsetResponse, OffsetFetcher.resetPositionsAsync, "
+            "AutoOffsetResetStrategy.timestamp (4.0 to 4.4); latest in no release",
+        ),
+    ]
     read_replica: Annotated[
         Literal["leader", "any", "in-sync"],
         RuleSpec(

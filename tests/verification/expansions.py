@@ -24,12 +24,14 @@ ADDED: Final = ("partition-creation", "topic-creation")
 FAULTS: Final = ("kill", "power-loss", "controlled-restart", "pause", "cut", "session-expiry", "preferred-election")
 AGES_MS: Final = (10_000, 30_000, 60_000)
 CASES: Final = (
-    *(("latest", age_ms, "policy") for age_ms in AGES_MS),
-    *(("latest", age_ms, "earliest") for age_ms in AGES_MS),
-    ("earliest", 60_000, "policy"),
-    ("none", 60_000, "policy"),
+    *(("latest", age_ms, "") for age_ms in AGES_MS),
+    *(("latest", age_ms, "new_partition_reset=earliest") for age_ms in AGES_MS),
+    *((f"by_duration:PT{age_ms // 1_000 + 2}S", age_ms, "") for age_ms in AGES_MS),
+    *((f"by_duration:PT{age_ms // 1_000 + 2}S", age_ms, "duration_reset=latest") for age_ms in AGES_MS),
+    ("earliest", 60_000, ""),
+    ("none", 60_000, ""),
 )
-"""``auto.offset.reset``, ``metadata.max.age.ms``, rule ``new_partition_reset``."""
+"""``auto.offset.reset``, ``metadata.max.age.ms``, and a rule with its value."""
 _SKIPPED: Final = re.compile(r"past (\d+) record")
 
 
@@ -37,7 +39,8 @@ def skips(policy: str, age_ms: int, rule: str, seed: int) -> tuple[int, int, int
     """Run a seed: partitions that were added, those with records that are never read, and the number of these."""
     settings: dict[str, Value] = {"auto.offset.reset": policy, "metadata.max.age.ms": age_ms}
     quiet = chosen("applications", settings, without=FAULTS)
-    result = run(quiet, MODES[MODE], seed, {"new_partition_reset": rule})
+    name, _, value = rule.partition("=")
+    result = run(quiet, MODES[MODE], seed, {name: value} if name else {})
     found = [
         int(told[1])
         for violation in result.violations
@@ -61,7 +64,7 @@ def main() -> None:
     """Print the table; the arguments are the number of seeds and of processes."""
     seeds, processes = (*map(int, sys.argv[1:]), *(400, 2)[len(sys.argv) - 1 :])
     sys.stdout.write(
-        "| auto.offset.reset | metadata.max.age.ms | new_partition_reset | partitions added | with skipped records | "
+        "| auto.offset.reset | metadata.max.age.ms | rule | partitions added | with skipped records | "
         "records skipped, mean |\n|---|---|---|---|---|---|\n"
     )
     for case in CASES:

@@ -86,7 +86,7 @@ def _concerned(one: KnownFinding) -> tuple[str, bool]:
     releases = (*_named(broken), *on_brokers, *by_program)
     found = sorted({tuple(map(int, release.split(".")[:2])) for release in releases})
     first, last = (".".join(map(str, numbers)) for numbers in (found[0], found[-1]))
-    needs_elr = all(mode.rules.elr == "on" for mode in broken)
+    needs_elr = bool(broken) and all(mode.rules.elr == "on" for mode in broken)
     return first if first == last else f"{first} to {last}", needs_elr
 
 

@@ -443,6 +443,12 @@ COMMITTED_OFFSET: Final[StepKind] = _position(
     "The coordinator answers that offset {offset} is committed (-1: none).",
     weight=CHANGE,
 )  # fmt: skip
+NO_RECORD_IN_TIME: Final[StepKind] = _position(
+    "no-record-in-time", 68,
+    "a consumer without a position was told that no record is as new as auto.offset.reset=by_duration asks for",
+    "The consumer finds no record that is as new as auto.offset.reset says.",
+    weight=CHANGE,
+)  # fmt: skip
 OFFSET_FOR_TIME: Final[StepKind] = _position(
     "offset-for-time", 36,
     "a consumer received the offset of the first record from one on: record, offset (-1: none)",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from sim.config import Value
 from sim.environment.topology import Topology
 from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING, FetchPosition
 from sim.protocol.messages import (
@@ -247,6 +248,65 @@ def test_a_consumer_begins_a_partition_that_was_added_by_the_policy(
     assert [step["offset"] for step in world.of("discovery")] == [0]
     assert shown(world) == seen
     assert consumer.has_error == (policy == "none")
+
+
+@pytest.mark.parametrize(
+    ("policy", "age_s", "seen"),
+    [
+        ("by_duration:PT10S", 5, [(0, 0), (1, 1)]),
+        ("by_duration:PT3S", 5, [(1, 1)]),
+        ("by_duration:P1D", 50, [(0, 0), (1, 1)]),
+    ],
+)
+def test_by_duration_begins_at_the_first_record_as_new_as_that(
+    policy: str, age_s: int, seen: list[tuple[int, int]]
+) -> None:
+    world = World("elr-4.3", config={"auto.offset.reset": policy}).ready()
+    consumer = world.cluster.consumer
+    consumer.pause()
+    world.write()
+    world.run(age_s)
+    world.write(seconds=0.1)
+    consumer.paused = False
+    consumer.discover()
+    world.run()
+    assert shown(world) == seen
+    assert [step["offset"] for step in world.of("reset")] == [seen[0][1]]
+
+
+@pytest.mark.parametrize(("rule", "seen"), [("retries", [(2, 2)]), ("latest", [(1, 1), (2, 2)])])
+def test_without_a_record_as_new_as_that_it_asks_again_after_the_request_timeout(
+    rule: str, seen: list[tuple[int, int]]
+) -> None:
+    config: dict[str, Value] = {"auto.offset.reset": "by_duration:PT3S", "request.timeout.ms": 20_000}
+    world = World("elr-4.3", config=config, rules={"duration_reset": rule}).ready()
+    consumer = world.cluster.consumer
+    consumer.pause()
+    world.write()
+    world.run(5)
+    consumer.paused = False
+    consumer.discover()
+    world.run(1)
+    assert len(world.of("no-record-in-time")) == 1
+    assert not consumer.is_stuck
+    world.write()
+    world.run(16)
+    assert shown(world) == seen[:-1]
+    world.write()
+    world.run(5)
+    assert shown(world) == seen
+    assert not world.cluster.recorder.history.findings.violations
+
+
+def test_a_seek_ends_the_wait_for_a_record_as_new_as_that() -> None:
+    world = World("elr-4.3", config={"auto.offset.reset": "by_duration:PT3S"}).ready()
+    consumer = world.cluster.consumer
+    consumer.discover()
+    world.run()
+    assert world.of("no-record-in-time")
+    consumer.seek(0)
+    world.write()
+    assert shown(world) == [(0, 0)]
 
 
 def test_a_seek_to_an_epoch_ahead_of_the_metadata_waits_for_it() -> None:
