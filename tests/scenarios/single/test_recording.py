@@ -176,7 +176,7 @@ def fault(kind: str, **fields: Any) -> dict[str, Any]:
         (to(["comitted-loss"], "kinds"), "kinds = 'comitted-loss': no such kind of violation; did you mean"),
         (to([], "plan"), "plan = []: a table is needed"),
         (to(99, "plan", "schema_version"), "plan: plan has schema_version 99"),
-        (to({}, "plan", "faults"), "plan: faults = {}: input should be a valid list"),
+        (to({}, "plan", "faults"), "plan: faults = {}: a list is needed"),
         (to("kil", "plan", "faults", 0, "kind"), "plan: faults 1: kind = 'kil': no such kind of fault; did you mean"),
         (to("5", "plan", "faults", 1, "at_us"), "plan: faults 2: at_us = '5': input should be a valid integer"),
         (to(-5, "plan", "faults", 1, "at_us"), "plan: faults 2: at_us = -5: input should be greater than"),
