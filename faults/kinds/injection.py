@@ -224,18 +224,21 @@ class Injection:
         others = [broker for broker in state.replicas if broker != leader and broker in self._cluster.running]
         return tuple(sorted(others, key=lambda broker: broker in isr))
 
+    def _can_strike(self, fault: Fault, node: int) -> bool:
+        """Whether a node is a broker, or a controller that is a process and that this kind of fault can strike."""
+        return node in self._cluster.settings or (node > 0 and KINDS[fault.kind].targets in OF_CONTROLLERS)
+
     def _resolve(self, target: int, fault: Fault, step_broker: int) -> int:
         """The broker that has a role now; 0 if there is none, for faults of the controller."""
         if target >= 0:
             return target
         if target == CONTROLLER:
-            controller, targets = self._cluster.controller, KINDS[fault.kind].targets
-            strikes = targets in OF_CONTROLLERS or controller in self._cluster.settings
-            if targets is THE_CONTROLLER or (controller and strikes):
+            controller = self._cluster.controller
+            if KINDS[fault.kind].targets is THE_CONTROLLER or self._can_strike(fault, controller):
                 return controller
-        if target == STEP_BROKER and step_broker > 0:
+        if target == STEP_BROKER and self._can_strike(fault, step_broker):
             return step_broker
-        if target == LAST_TARGET and self._struck > 0:
+        if target == LAST_TARGET and self._can_strike(fault, self._struck):
             return self._struck
         state = self._state(fault.partition)
         leader, isr = self._leader(state), state.isr

@@ -683,6 +683,16 @@ def test_a_fault_may_strike_again_who_was_struck_last() -> None:
     assert [entry.targets for entry in injection.realised] == [(1,), (3,), (3,), (2, 0), (2,)]
 
 
+@pytest.mark.parametrize(("kind", "value", "struck"), [("kill", 0, 101), ("file-lost", 1, 1), ("disk-full", 0, 1)])
+def test_a_fault_of_brokers_does_not_strike_the_controller_that_was_struck_last(
+    kind: str, value: int, struck: int
+) -> None:
+    world = World("elr-4.3", controllers=3).ready().run(5)
+    injection = strike(world, Fault("kill", 0, (101,)))
+    injection.strike(Fault(kind, 0, (LAST_TARGET,), value=value))
+    assert [entry.targets for entry in injection.realised] == [(101,), (struck,)]
+
+
 def test_faults_of_controllers_alone_find_nobody_without_a_controller() -> None:
     world = World().ready()
     for broker in (1, 2, 3):
