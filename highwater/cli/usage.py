@@ -1,4 +1,4 @@
-"""What is wrong with the words of a command line, said as the project's other errors are."""
+"""The errors that click finds in a command line, worded as the project's other errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MANY: Final = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)")
 
 
 def problem_of(error: click.ClickException) -> str:
-    """One sentence about an error that click found, with the option or argument, its value, and what is needed."""
+    """One sentence about an error of click's: the option or argument, its value, and the values that are valid."""
     match error:
         case click.NoSuchOption():
             return f"no such option {error.option_name!r}{did_you_mean(error.option_name, _options(error.ctx))}"

@@ -26,7 +26,8 @@ def describe(error: Mapping[str, Any], keys: Callable[[str], Iterable[str]]) -> 
     if kind == "said":  # The text names key and value, except for a whole table.
         return (f"{_where(path)}: " if isinstance(error["input"], Mapping) else inside) + str(error["msg"])
     if kind == "missing":
-        return f"{inside}{_WHOLE_KEYS.get(path[-1], path[-1]) if len(path) == 1 else path[-1]!r} is missing"
+        name = path[-1] if parent else _WHOLE_KEYS.get(path[-1], path[-1])
+        return f"{inside}{name!r} is missing"
     if kind == "extra_forbidden":
         table = next((part for part in reversed(path[:-1]) if isinstance(part, str)), "")
         return f"{inside}unknown key {path[-1]!r}{did_you_mean(str(path[-1]), keys(table))}"

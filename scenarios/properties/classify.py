@@ -159,8 +159,8 @@ def _combined(settings: Mapping[str, Value]) -> list[str]:
     notes = []
     if "log.flush.interval.ms" in settings and "log.flush.scheduler.interval.ms" not in settings:
         notes.append(
-            "log.flush.interval.ms flushes only once, 30 s after a start: the flusher runs again every "
-            "log.flush.scheduler.interval.ms, which is not set, and by default that is never"
+            "log.flush.interval.ms flushes only once, 30 s after a start, unless the brokers set "
+            "log.flush.scheduler.interval.ms: these files do not, and by default the flusher does not run again"
         )
     replicas, min_isr = (settings.get(key) for key in ("default.replication.factor", "min.insync.replicas"))
     if isinstance(replicas, int) and isinstance(min_isr, int) and min_isr > replicas:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from sim.auto_offset_reset import NO_DURATION
 from sim.environment.network import Channel, Network, Node
 from sim.history.recorder import Recorder
 from sim.hosts.peers import Server
 from sim.hosts.settings import ClientSettings
 from sim.kernel.scheduler import Event, Gate, IdleCall, Kernel
 from sim.protocol import probes
-from sim.protocol.client.offset_reset import CreationTimes, creation_times
+from sim.protocol.client.offset_reset import CreationTimes
 from sim.protocol.decisions import Decisions
 from sim.protocol.group.group_messages import CommittedOffsets
 from sim.protocol.messages import NO_EPOCH, MetadataRequest, MetadataResponse
@@ -53,7 +54,7 @@ class ClientSetup:
     Attributes:
         producers: number of the partition's producers.
         offsets: where consumers commit; None: in an ideal store.
-        created: when records were created; None: no consumer asks.
+        created: when records were created; None unless ``auto.offset.reset`` is a duration.
     """
 
     topic: str
@@ -89,7 +90,7 @@ class ClientSetup:
         self.decide = decide
         self.producers = producers
         self.offsets = offsets
-        self.created = creation_times(settings.offset_reset)
+        self.created = None if settings.reset_duration_us == NO_DURATION else CreationTimes()
 
 
 class _Retry(Event):

@@ -113,7 +113,7 @@ class Consumer(GroupMember):
         self._fetch: FetchRequest | None = None
         self._timed_fetch: FetchRequest | None = None
         self._reset_request: ListOffsetsRequest | None = None
-        self._reset = OffsetReset(self.settings.offset_reset, setup.created)
+        self._reset = OffsetReset(self.settings.reset_duration_us, setup.created)
         self._validation: tuple[OffsetsForLeaderEpochRequest, FetchPosition] | None = None
         self._prepared_us = 0
         self._end_offset_request: ListOffsetsRequest | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sim.auto_offset_reset import duration_us
 from sim.config import KEYS, NEVER, Value, integer
 from sim.environment.storage import StorageSettings
 from sim.protocol.log.producer_state_manager import RETAINED
@@ -106,6 +107,7 @@ class ClientSettings:
     idempotence: bool
     metadata_age_us: int
     offset_reset: str
+    reset_duration_us: int
     discovers_late: bool
     auto_commit_us: int
     end_offsets_us: int
@@ -124,6 +126,7 @@ def client_settings(config: Mapping[str, Value]) -> ClientSettings:
         idempotence=idempotence,
         metadata_age_us=_us(config, "metadata.max.age.ms"),
         offset_reset=str(config["auto.offset.reset"]),
+        reset_duration_us=duration_us(str(config["auto.offset.reset"])),
         discovers_late=config["sim.partition.discovery"] == "metadata",
         auto_commit_us=_us(config, "auto.commit.interval.ms") if config["enable.auto.commit"] else 0,
         end_offsets_us=_us(config, "sim.end.offsets.interval.ms"),

@@ -445,8 +445,8 @@ COMMITTED_OFFSET: Final[StepKind] = _position(
 )  # fmt: skip
 NO_RECORD_IN_TIME: Final[StepKind] = _position(
     "no-record-in-time", 68,
-    "a consumer without a position was told that no record is as new as auto.offset.reset=by_duration asks for",
-    "The consumer finds no record that is as new as auto.offset.reset says.",
+    "the leader has no record as new as a consumer without a position asked for (auto.offset.reset=by_duration)",
+    "The leader has no record as new as auto.offset.reset asks for, and the consumer gets no offset.",
     weight=CHANGE,
 )  # fmt: skip
 OFFSET_FOR_TIME: Final[StepKind] = _position(

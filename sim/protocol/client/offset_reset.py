@@ -1,8 +1,7 @@
-"""What a consumer without a position asks ListOffsets for, and when it may ask."""
+"""The ListOffsets requests of a consumer that has no position: their timestamp, and when the next one may be sent."""
 
 from __future__ import annotations
 
-from sim.auto_offset_reset import NO_DURATION, duration_us
 from sim.protocol.messages import EARLIEST, LATEST
 
 
@@ -25,26 +24,21 @@ class CreationTimes:
         return min(since) if since else max([first_id + count for _, first_id, count in self._batches], default=0)
 
 
-def creation_times(policy: str) -> CreationTimes | None:
-    """What consumers with this ``auto.offset.reset`` need; None unless it is a duration."""
-    return None if duration_us(policy) == NO_DURATION else CreationTimes()
-
-
 class OffsetReset:
     """Resets of one consumer. Kafka: OffsetFetcher (3.9-4.4), AutoOffsetResetStrategy (4.1-4.4).
 
     Args:
-        policy: ``auto.offset.reset``.
-        created: when records were created; None: the policy is no duration.
+        duration_us: the duration of ``auto.offset.reset=by_duration``.
+        created: when records were created; None: the policy is another one.
 
     Attributes:
-        from_us: when it may ask: later, if it found no record as new as by_duration asks for.
+        from_us: earliest time of the next request; later than now after a response without an offset.
     """
 
     __slots__ = ("_created", "_duration_us", "from_us")
 
-    def __init__(self, policy: str, created: CreationTimes | None) -> None:
-        self._duration_us = duration_us(policy)
+    def __init__(self, duration_us: int, created: CreationTimes | None) -> None:
+        self._duration_us = duration_us
         self._created = created
         self.from_us = 0
 
