@@ -6,6 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
+from faults.kinds.file_damage import FileHalfWritten, FileLost, FileOld
+from highwater.lab.confirm.milestones import OF_FILES
 from highwater.lab.confirm.observer import SEEN
 from highwater.lab.confirm.producer import REQUEST, RESPONSE, Send
 from highwater.lab.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
@@ -49,6 +51,7 @@ OF_PARTITIONS: Final = (
     *("produce", "restart-producer", "seek", "end-offsets", "pause-consumer", "resume-consumer"),
     *("preferred-election", "admin-election", "reassignment", "reassignment-cancel", "delete-records"),
     *OF_DIRECTORIES,
+    *OF_FILES,
 )
 """Actions that may name a partition besides the first."""
 
@@ -226,6 +229,28 @@ def _directory(kind: StepKind, *, repaired: bool, replaced: bool = False) -> Act
     return act
 
 
+def _file_damage(how: str) -> Action:
+    """An action that damages a file of a broker that is down; one that runs is shut down first."""
+
+    def act(actor: Actor, params: Mapping[str, Any]) -> None:
+        broker, file, partition = params["broker"], params["file"], actor.partition_of(params)
+
+        def damage() -> None:
+            if actor.cluster.damage_file(broker, partition, file, how):
+                actor.note(kinds.FILE_DAMAGED.name, broker=broker, file=file, damage=how)
+            if params.get("restart_ms") is not None:
+                delay_s = actor.cluster.paced_ms(params["restart_ms"]) / 1000
+                actor.later(delay_s, lambda: actor.repair_files(broker))
+
+        if actor.cluster.node(broker).alive:
+            actor.when_down(broker, damage)
+            actor.cluster.stop(broker)
+        else:
+            damage()
+
+    return act
+
+
 def _directory_move(actor: Actor, params: Mapping[str, Any]) -> None:
     node = actor.cluster.node(params["broker"])
     partition = actor.partition_of(params)
@@ -285,6 +310,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "directory-replaced": _directory(kinds.DIRECTORY_FAILED, repaired=True, replaced=True),
     "directory-unrepaired": _directory(kinds.DIRECTORY_FAILED, repaired=False),
     "directory-removed": _directory_removed,
+    **{kind.name: _file_damage(kind.damage) for kind in (FileLost, FileOld, FileHalfWritten)},
     "directory-move": _directory_move,
     "move-throttle": _move_throttle,
     "pause": _pause,

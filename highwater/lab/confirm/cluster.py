@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from highwater.lab.confirm import files, processes
+from highwater.lab.confirm import file_damage, files, processes
+from highwater.lab.confirm.file_damage import FormerVersions
 from highwater.lab.confirm.files import Disk
 from highwater.lab.confirm.history import MetadataLogReads, ZooKeeperHistory
 from highwater.lab.confirm.partitions import FIRST, KafkaPartition
@@ -21,6 +22,7 @@ from highwater.lab.confirm.quorum_history import QuorumLogReads
 from scenarios.own_files import put
 from scenarios.sweep.java import cache_folder
 from sim.config import NEVER, Value, integer
+from sim.environment.file_damage import HALF_WRITTEN, MARKER, PARTITION_METADATA
 from sim.hosts.control_plane import FIRST_CONTROLLER
 
 if TYPE_CHECKING:
@@ -119,6 +121,7 @@ class KafkaNode:
         directories: number of its log directories, from 1 on.
         failed: number of a log directory that has failed -> where its contents are.
         removed: numbers of the log directories that were taken out of ``log.dirs``.
+        half_written: half-written file over which its log directory may fail -> what it contained before.
     """
 
     id: int
@@ -139,6 +142,7 @@ class KafkaNode:
     directories: int = 1
     failed: dict[int, Path] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
+    half_written: dict[Path, bytes] = field(default_factory=dict)
 
     @property
     def data(self) -> Path:
@@ -194,7 +198,7 @@ class KafkaCluster:
 
     `on_message` is notified of messages between brokers; `archive` is that of the brokers' classes (`class_archive`);
     `partitions` are those that are observed; `controllers` is the number of controllers that the scenario may strike
-    one by one, 0 if the control plane is one node.
+    one by one, 0 if the control plane is one node; of files in `watched`, former versions are kept.
     """
 
     def __init__(
@@ -211,6 +215,8 @@ class KafkaCluster:
         controllers: int = 0,
     ) -> None:
         self.partitions = partitions
+        self.versions = FormerVersions()
+        self.watched: set[str] = set()
         self._pace = pace
         self.loading_s = 0.0
         self._archive = archive
@@ -532,8 +538,12 @@ class KafkaCluster:
         return time.monotonic() - self.loading_s
 
     def look_at_disks(self, now_s: float) -> None:
-        """Record the sizes of segments."""
+        """Record the sizes of segments, and the versions of files that are watched."""
         for node in self.brokers.values():
+            for partition in self.partitions if self.watched else ():
+                for file in self.watched:
+                    for path in file_damage.paths(node.folder_of(partition), file):
+                        self.versions.look(path)
             for partition, segment in self._segments(node):
                 with contextlib.suppress(FileNotFoundError):
                     size = segment.stat().st_size
@@ -600,6 +610,25 @@ class KafkaCluster:
         """Kill a controller, and remove its file quorum-state."""
         self.kill([number])
         self._work.remove(self.node(number).data / METADATA_LOG / "quorum-state")
+
+    # Files.
+
+    def damage_file(self, number: int, partition: KafkaPartition, file: str, how: str) -> bool:
+        """Damage a file of a broker that is down; False if the next process would read the same."""
+        node = self.node(number)
+        changed = file_damage.damage(self._work, node.folder_of(partition), file, how, self.versions)
+        if how == HALF_WRITTEN and file != MARKER:
+            node.half_written |= changed
+        return bool(changed)
+
+    def repair_files(self, number: int) -> None:
+        """Remove half-written files, and write a ``partition.metadata`` again; no process runs."""
+        half_written, self.node(number).half_written = self.node(number).half_written, {}
+        for path, content in half_written.items():
+            if path.name == PARTITION_METADATA:
+                self._work.write(path, content)
+            elif path.is_file():
+                self._work.remove(path)
 
     # Log directories.
 

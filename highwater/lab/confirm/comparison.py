@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 JUDGED: Final = (
     *("committed-loss", "exposed-loss", "divergence", "hw-regression", "metadata-loss"),
-    *("sequence-gap", "duplicate-across-epochs", "reordered-across-epochs", "reset-skip"),
+    *("sequence-gap", "duplicate", "duplicate-across-epochs", "reordered-across-epochs", "reset-skip"),
 )
 """Violations that can be detected from real logs, acknowledgements, failures and reads."""
 
@@ -223,13 +223,15 @@ def _ranked(changes: list[DecidedChange]) -> list[DecidedChange]:
     return [replace(change, epoch=ranks[change.epoch]) for change in changes]
 
 
-def entries_of_files(replica: ReplicaFiles) -> list[tuple[int, int, int]]:
-    """(offset, record, leader epoch) of a log on disk, without the records of the final validation."""
+def entries_of_files(replica: ReplicaFiles, *, deleted: bool = False) -> list[tuple[int, int, int]]:
+    """(offset, record, leader epoch) of a log on disk, without the records of the final validation; `deleted`: also
+    of records below the log start.
+    """
     return [
         (offset, batch.first_id + offset - batch.base_offset, batch.leader_epoch)
         for batch in replica.batches
         for offset in range(batch.base_offset, batch.last_offset + 1)
-        if batch.first_id < VALIDATION_IDS
+        if batch.first_id < VALIDATION_IDS and (deleted or offset >= replica.log_start)
     ]
 
 
@@ -407,7 +409,11 @@ def _final_logs(result: RunResult, acted: RealRun) -> tuple[_FinalLogs, _FinalLo
     """
     simulated = {view.broker: view.batches for view in result.replicas}
     real = {
-        broker: [(one.base_offset, one.last_offset, one.leader_epoch, one.first_id) for one in replica.batches]
+        broker: [
+            (one.base_offset, one.last_offset, one.leader_epoch, one.first_id)
+            for one in replica.batches
+            if one.last_offset >= replica.log_start
+        ]
         for broker, replica in acted.final.items()
     }
     whole = bool(result.settings["enable.idempotence"])
@@ -527,8 +533,8 @@ def _verdicts(result: RunResult, acted: RealRun) -> Iterator[ComparedItem]:
     alone = [simulated, violations(acted, shown)]
     if reads[:both] == shown[:both]:
         leader = result.partition.leader
-        log = next((entries_of_view(view.batches) for view in result.replicas if view.broker == leader), None)
-        lost = log is not None and _lost(reads[:both], log)
+        view = next((view for view in result.replicas if view.broker == leader), None)
+        lost = view is not None and _lost(reads[:both], entries_of_view(view.batches), view.log_start)
         simulated = simulated - {"exposed-loss"} | ({"exposed-loss"} if lost else set())
         shown = shown[:both]
     found = [simulated, violations(acted, shown)]
@@ -541,9 +547,9 @@ def _kinds_text(kinds: Iterable[str]) -> str:
     return ", ".join(sorted(kinds)) or "none that can be seen"
 
 
-def _lost(shown: Iterable[tuple[int, int]], log: Iterable[tuple[int, int, int]]) -> bool:
+def _lost(shown: Iterable[tuple[int, int]], log: Iterable[tuple[int, int, int]], log_start: int) -> bool:
     kept = {(offset, record) for offset, record, _ in log}
-    return any(one not in kept for one in shown)
+    return any(one not in kept for one in shown if one[0] >= log_start)
 
 
 def violations(acted: RealRun, shown: Iterable[tuple[int, int]]) -> set[str]:
@@ -558,12 +564,13 @@ def violations(acted: RealRun, shown: Iterable[tuple[int, int]]) -> set[str]:
         exposed = max(exposed, offset)
     # Without a leader, a record is lost if it is in no log, as in `sim.checkers.committed_loss`.
     kept = [acted.final[acted.leader]] if acted.leader else acted.final.values()
-    records = {record for files in kept for _, record, _ in entries_of_files(files)}
+    records = {record for files in kept for _, record, _ in entries_of_files(files, deleted=True)}
     for send in acted.sends:
         ids = set(range(send.first_id, send.first_id + send.count))
         if send.acks == -1 and send.offset is not None and not records >= ids:
             found.add("committed-loss")
-    if acted.leader and _lost(shown, entries_of_files(acted.final[acted.leader])):
+    leader = acted.final[acted.leader] if acted.leader else None
+    if leader is not None and _lost(shown, entries_of_files(leader), leader.log_start):
         found.add("exposed-loss")
     if any(step["step"] == kinds.METADATA_LOST.name for step in acted.steps):
         found.add("metadata-loss")
@@ -616,8 +623,10 @@ def _of_sequences(acted: RealRun, leader: ReplicaFiles) -> set[str]:
         )
         if (producer_id, batch.first_id) not in epochs and any(epoch != producer_epoch for epoch in later_ones):
             found.add("reordered-across-epochs")
-        if epochs.setdefault((producer_id, batch.first_id), producer_epoch) != producer_epoch:
-            found.add("duplicate-across-epochs")
+        if (producer_id, batch.first_id) in epochs:
+            same = epochs[producer_id, batch.first_id] == producer_epoch
+            found.add("duplicate" if same else "duplicate-across-epochs")
+        epochs.setdefault((producer_id, batch.first_id), producer_epoch)
     present = {batch.first_id for batch in numbered}
     for send in acted.sends:
         later = (

@@ -9,10 +9,11 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from faults.kinds.file_damage import FileHalfWritten, FileLost, FileOld
 from highwater.lab.confirm.comparison import DecidedChange, FurtherResult, simulated_changes, times_us, trace_of_all
 from highwater.lab.confirm.files import Disk
 from highwater.lab.confirm.observer import SEEN
-from sim.history.steps import ACK, SHUTDOWN, TRUNCATE
+from sim.history.steps import ACK, FILE_DAMAGED, SHUTDOWN, TRUNCATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
 
 ENDING: Final = ("kill", "power-loss", "corrupt-tail")
 """Actions that end processes, and so determine the disks that the next processes find."""
-FAULTS: Final = (*ENDING, "disk-replaced", "controlled-restart", "cut", "pause", "directory-failure")
+OF_FILES: Final = tuple(kind.name for kind in (FileLost, FileOld, FileHalfWritten))
+"""Actions that damage a file."""
+STOPPING: Final = ("controlled-restart", *OF_FILES)
+"""Actions that shut a broker down."""
+FAULTS: Final = (*ENDING, *STOPPING, "disk-replaced", "cut", "pause", "directory-failure")
 """Actions whose effect depends on the progress of other brokers."""
+
+_NONE: Final[tuple[int, Sequence[str]]] = (0, ())
 
 
 class Disks:
@@ -149,7 +156,7 @@ def _of_partition(
     """The milestones of a partition; `trace` is that of all.
 
     A simulated process ends as soon as it may, a JVM a second later. If its end is the next expected step, the lines
-    after the shutdown request wait for it, too.
+    after the shutdown request wait for it, too, and for the damage to a file then.
     """
     assert result.trace is not None
     came = [
@@ -158,7 +165,8 @@ def _of_partition(
         if told["met_at_us"] is not None and line.pattern.step in SEEN
     ]
     acks = [(step["record"], step["t"]) for step in trace if step["step"] == ACK.name]
-    stopping: set[int] = set()
+    stopping: dict[int, tuple[int, Sequence[str]]] = {}
+    """Broker that a line shuts down -> when, and the steps that come of it, until they have."""
     ends: dict[int, int] = {}
     found = []
     for line, at_us in zip(script, times_us(trace, script, batches), strict=True):
@@ -170,9 +178,11 @@ def _of_partition(
             if came[place][0] == at_us and came[place][1].step == line.do and came[place][1].broker in _brokers(line)
         )
         told = next(own, told)
-        following = came[told][1] if told < len(came) else None
-        if following is not None and following.step == SHUTDOWN.name and following.broker in stopping:
-            told += 1
+        stopping = {one: end for one, end in stopping.items() if not _is_shut_down(trace, one, end[0], at_us)}
+        for step in (SHUTDOWN.name, FILE_DAMAGED.name):
+            following = came[told][1] if told < len(came) else None
+            if following is not None and following.step == step:
+                told += step in stopping.get(following.broker or 0, _NONE)[1]
         changes = simulated_changes(result, at_us - 1, elr=elr, replicas=replicas)
         left = disks.after(at_us)
         ended = [broker for broker in _brokers(line) if broker in left] if line.do in ENDING else []
@@ -186,9 +196,16 @@ def _of_partition(
         acked = frozenset(record for record, acked_us in acks if acked_us <= at_us)
         found.append(Milestone(changes, told, before, left, ended, to_hw, over, acked))
         ends |= dict.fromkeys(ended, at_us)
-        if line.do == "controlled-restart":
-            stopping.add(line.params["broker"])
+        if line.do in STOPPING:
+            damaged = (FILE_DAMAGED.name,) if line.do in OF_FILES else ()
+            stopping[line.params["broker"]] = at_us, (SHUTDOWN.name, *damaged)
     return _with_hw_files_that_matter(found)
+
+
+def _is_shut_down(trace: Sequence[Shown], broker: int, since_us: int, at_us: int) -> bool:
+    """Whether a broker was shut down from one time on and before another."""
+    ends = (step["t"] for step in trace if (step["step"], step.get("broker")) == (SHUTDOWN.name, broker))
+    return any(since_us <= end_us < at_us for end_us in ends)
 
 
 def _over(result: RunResult, at_us: int, *, elr: bool) -> tuple[int, int]:

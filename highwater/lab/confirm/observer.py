@@ -44,6 +44,7 @@ _FIRST_ROUNDS: Final = (2,)
 _GIVES_UP: Final = re.compile(r"Exiting because log truncation is not allowed")
 """Log output of a broker that exits by itself; some releases then deadlock while they exit (KAFKA-3924)."""
 _HANGS_S: Final = 3.0
+_STRAY: Final = re.compile(r"-stray\b")
 _DIRECTORY_FAILED: Final = re.compile(r"Stopped serving replicas in dir (\S+)")
 
 
@@ -66,6 +67,10 @@ class _Patterns:
         self.truncates_nothing = re.compile(
             rf"{name}.*Truncating to \d+ has no effect as the largest offset .*is (-?\d+)"
         )
+        self.log_start = re.compile(
+            rf"{name}.*(?:Increment\w+ log start offset .*?to |log[- ]?start[- ]?offset[ =])(\d+)", re.IGNORECASE
+        )
+        """What it logs when the log start moves, and when it has loaded the log."""
         self.loaded = re.compile(
             rf"Completed load of .*(?:{name}|topic={topic}, partition={number})?.*log[- ]?end[- ]?offset[ =](\d+)",
             re.IGNORECASE,
@@ -77,6 +82,7 @@ class PartitionObserver:
 
     Attributes:
         logs: broker -> its log.
+        log_starts: broker -> its log start, as far as it has logged one.
     """
 
     def __init__(self, cluster: KafkaCluster, partition: KafkaPartition) -> None:
@@ -84,6 +90,7 @@ class PartitionObserver:
         self._partition = partition
         self._patterns = _Patterns(partition)
         self.logs: dict[int, list[Stored]] = defaultdict(list)
+        self.log_starts: dict[int, int] = {}
         self._stamps: dict[int, tuple[Any, ...]] = {}
         self._held: set[int] = set()
         self._loaded: dict[int, int] = {}
@@ -122,6 +129,7 @@ class PartitionObserver:
             self._held.discard(node.id)
             self._stamps[node.id] = ()
             self.logs[node.id] = []
+            self.log_starts.pop(node.id, None)
             return [self._step(kinds.DELETED, node.id)]
         if folder.is_dir():
             self._held.add(node.id)
@@ -166,6 +174,8 @@ class PartitionObserver:
 
     def _line_of_topic(self, node: KafkaNode, line: str) -> list[Shown]:
         broker, kraft, patterns = node.id, self._cluster.release.kraft, self._patterns
+        if found := patterns.log_start.search(line):
+            self.log_starts[broker] = 0 if _STRAY.search(line) else int(found[1])
         if found := (patterns.follows if kraft else patterns.follows_old).search(line):
             self._unsettled[broker] = self._answered.pop(broker, 0)
             # Older releases log where fetching begins, not where the log ends.
@@ -185,7 +195,8 @@ class PartitionObserver:
             # It logs this beforehand: the disk may by now show the result.
             return self._truncates(broker, min(int(found[1] or found[2]), max(self._leo_before, self.leo(broker))))
         if "Completed load of" in line and patterns.name.search(line) and (found := patterns.loaded.search(line)):
-            return self._recovered(node, int(found[1]))
+            # A log that is taken for a stray one has another name by then: the broker begins an empty one.
+            return self._recovered(node, 0 if _STRAY.search(line) else int(found[1]))
         return []
 
     def _truncates(self, broker: int, offset: int) -> list[Shown]:

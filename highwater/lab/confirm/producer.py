@@ -50,6 +50,9 @@ REQUEST_S: Final = 5.0
 """The least ``request.timeout.ms`` here, at any pace."""
 _LOOK_S: Final = 0.005
 _GZIP: Final = 1
+_VALUE_BYTES: Final = 64
+_SMALL_BYTES: Final = 1_000
+"""Records that are not larger do not fill a segment, and have values of at most 64 bytes."""
 _DUPLICATE: Final = 46
 _SEQUENCE_ERRORS: Final = {45: OUT_OF_ORDER_SEQUENCE_NUMBER, 47: INVALID_PRODUCER_EPOCH, 59: UNKNOWN_PRODUCER_ID}
 """Error codes that concern an idempotent producer's sequence numbers."""
@@ -264,6 +267,7 @@ class KafkaProducer:
                 self._pass(RESPONSE, what.broker, partial(self._take, what, answer))
             elif not what.is_closed:
                 self._connection_lost(what)
+        self._drop_held_by_ended()
         now_s = self._cluster.time_s
         oldest = self._requests[0] if self._requests else None
         if oldest is not None and now_s >= oldest.sent_s + self.timeout_s:
@@ -285,6 +289,17 @@ class KafkaProducer:
         for batch in [batch for batch in self._pending if batch.is_done]:
             self._pending.remove(batch)
             self._named[batch.first_id].failed = batch.error != ""
+
+    def _drop_held_by_ended(self) -> None:
+        """Break the connections of brokers that have ended while responses of theirs are held: these never arrive.
+
+        A connection without a request that waits for its answer is not read, so its end would not be noticed.
+        """
+        for (name, broker), hold in self._holds.items():
+            node = self._cluster.node(broker)
+            if name == RESPONSE and hold.held and not (node.alive or node.silent):
+                hold.held.clear()
+                self._give_up(broker, "the connection broke")
 
     @property
     def is_idle(self) -> bool:
@@ -445,7 +460,8 @@ class KafkaProducer:
             producer_epoch=producer_epoch,
             base_sequence=base_sequence,
         )
-        size = min(64, integer(self._config, "sim.record.bytes"))
+        record_bytes = integer(self._config, "sim.record.bytes")
+        size = record_bytes if record_bytes > _SMALL_BYTES else min(_VALUE_BYTES, record_bytes)
         for record in range(send.first_id, send.first_id + send.count):
             builder.append(
                 timestamp=_NOW_MS, key=files.key_of(send.name), value=files.value_of(record, size), headers=[]

@@ -21,12 +21,14 @@ class ReplicaFiles:
         epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
         hw: high watermark in its ``replication-offset-checkpoint``.
         settled: whether its process runs, and leads or has truncated in the current leader epoch.
+        log_start: records below it are deleted, and may still be in `batches`.
     """
 
     batches: list[Stored]
     epochs: list[tuple[int, int]]
     hw: int | None
     settled: bool = True
+    log_start: int = 0
 
 
 @dataclass(slots=True)

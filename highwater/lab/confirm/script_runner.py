@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from faults.kinds.file_damage import FileOld
 from highwater.lab.confirm import files, wire
 from highwater.lab.confirm.class_archive import archive_of
 from highwater.lab.confirm.clients import KafkaAdminClient, KafkaClients
@@ -122,7 +123,7 @@ class Actor:
         self._timers: list[tuple[float, Callable[[], None]]] = []
         self._milestone: Milestone | None = None
         self._after_changes: list[tuple[int, float, Callable[[], None]]] = []
-        self._awaiting_end: dict[int, Callable[[], None]] = {}
+        self._awaiting_end: dict[int, list[Callable[[], None]]] = {}
         self._refused: dict[int, float] = {}
         self._disk_looked_s = 0.0
         self._looked_s = time.monotonic()
@@ -143,6 +144,7 @@ class Actor:
             scenario.controller_count,
         )
         self.observer: Observer = Observer(self.cluster, self._seen.append)
+        self.cluster.watched.update(line.params["file"] for line in scenario.script if line.do == FileOld.name)
         self.unrepaired: list[tuple[int, int, bool]] = []
         """Broker, number of its failed log directory, and whether it comes back empty."""
         self.clients_of = {
@@ -261,7 +263,8 @@ class Actor:
                 delay_s = self.cluster.paced_ms(RESTART_US // 1000) / 1000
                 self.later(delay_s, partial(self.start, controller))
             elif kind == kinds.SHUTDOWN.name and broker in self._awaiting_end:
-                self._awaiting_end.pop(broker)()
+                for work in self._awaiting_end.pop(broker):
+                    work()
             elif kind == kinds.REGISTERED.name and self._scripted is not None:
                 self._scripted.tell(broker)
             elif kind == kinds.SESSION_END.name:
@@ -329,7 +332,7 @@ class Actor:
 
     def when_down(self, broker: int, work: Callable[[], None]) -> None:
         """Call back when a broker has completed its controlled shutdown."""
-        self._awaiting_end[broker] = work
+        self._awaiting_end.setdefault(broker, []).append(work)
 
     def start(self, broker: int) -> None:
         """Start a broker; one that is shutting down is started once it is down."""
@@ -376,6 +379,24 @@ class Actor:
             self.start(broker)
 
         if self.cluster.node(broker).alive:
+            self.when_down(broker, repair)
+            self.cluster.stop(broker)
+        else:
+            repair()
+
+    def repair_files(self, broker: int) -> None:
+        """Repair half-written files of a broker, and start it. One that runs without the directory that failed over
+        such a file is restarted; one that is about to fail over it is not waited for.
+        """
+        node = self.cluster.node(broker)
+        if node.alive and node.half_written and not self.observer.is_up(node):
+            self.cluster.kill([broker])
+
+        def repair() -> None:
+            self.cluster.repair_files(broker)
+            self.start(broker)
+
+        if node.alive and (node.half_written or node.stopped):
             self.when_down(broker, repair)
             self.cluster.stop(broker)
         else:
@@ -754,6 +775,7 @@ class Actor:
                     files.epochs_in_checkpoint(folder / "leader-epoch-checkpoint"),
                     self.cluster.hw_file(number, partition),
                     node.alive if end else observer.is_settled(node),
+                    observer.log_starts.get(number, 0),
                 )
         return found
 
@@ -795,6 +817,8 @@ class Actor:
         for broker, place, _ in list(self.unrepaired):
             self.repair_directory(broker, place)
         for node in cluster.brokers.values():
+            if node.half_written:
+                self.repair_files(node.id)
             self.start(node.id)
         for clients in self.clients_of.values():
             clients.resume()

@@ -57,7 +57,7 @@ def cluster_of_two_directories(folder: Path) -> tuple[Any, KafkaNode]:
     node = KafkaNode(1, folder, 0, directories=2)
     cluster: Any = KafkaCluster.__new__(KafkaCluster)
     cluster.brokers, cluster.release, cluster.cluster_id = {1: node}, InstalledRelease("4.3.1", ()), "id"
-    cluster.controllers = {}
+    cluster.controllers, cluster.watched = {}, set()
     cluster._work, cluster.partitions = Workspace(folder), [FIRST]
     cluster.config, cluster._broker_config, cluster._pace, cluster.loading_s = resolve({}, {}), {}, 1, 0.0
     cluster.format(node)

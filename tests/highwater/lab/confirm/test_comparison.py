@@ -382,6 +382,7 @@ def numbered(first_id: int, *sequence: int) -> Stored:
         ([numbered(1, 7, 0, 1)], False, set()),  # The producer may still send m0.
         ([numbered(1, 7, 1, 0)], True, set()),  # It began anew.
         ([numbered(0, 7, 0, 0), numbered(1, 7, 0, 1)], True, set()),  # Appended, although the producer gave it up.
+        ([numbered(0, 7, 0, 0), numbered(0, 7, 0, 1)], False, {"duplicate"}),
         ([numbered(0, 7, 0, 0), numbered(0, 7, 1, 0)], False, {"duplicate-across-epochs"}),
         ([numbered(1, 7, 0, 1), numbered(0, 7, 1, 0)], False, {"reordered-across-epochs"}),
         ([numbered(0, -1, -1, -1), numbered(0, -1, -1, -1)], False, set()),
@@ -417,3 +418,20 @@ def test_a_reset_that_leaves_records_behind_is_judged_if_the_application_sought(
     log = [Stored(0, 4, 0, "m1", 0, 0), Stored(5, 7, 1, "m3", 10, 0)]
     acted = RealRun(final={1: ReplicaFiles(log, [], 0)}, leader=1, steps=steps)
     assert comparison.violations(acted, [(offset, offset) for offset in range(5)]) == found
+
+
+@pytest.mark.parametrize(
+    ("log_starts", "found"), [((0, 0), {"divergence"}), ((1, 1), set()), ((0, 1), set()), ((2, 2), set())]
+)
+def test_what_was_deleted_is_neither_lost_nor_different(log_starts: tuple[int, int], found: set[str]) -> None:
+    """Two logs that differ at offset 0; the consumer has read both records of the first."""
+    logs = [[Stored(0, 0, 0, name, first, 0), Stored(1, 1, 0, "m2", 1, 0)] for name, first in (("m1", 0), ("m3", 2))]
+    final = {
+        broker: ReplicaFiles(log, [], 2, log_start=log_start)
+        for broker, (log, log_start) in enumerate(zip(logs, log_starts, strict=True), start=1)
+    }
+    sends = [Send("m1", 0, 1, -1, offset=0), Send("m2", 1, 1, -1, offset=1)]
+    acted = RealRun(final=final, leader=1, sends=sends)
+    assert comparison.violations(acted, [(0, 0), (1, 1)]) == found
+    assert comparison.entries_of_files(final[1]) == [(offset, offset, 0) for offset in range(log_starts[0], 2)]
+    assert len(comparison.entries_of_files(final[1], deleted=True)) == 2

@@ -79,6 +79,12 @@ def test_the_script_waits_for_an_end_that_is_next_in_the_story() -> None:
     assert [milestone.told for milestone in found("shutdown", 3)] == [0, 1, 2, 2]
 
 
+def test_the_script_waits_for_damage_that_follows_an_end_and_only_for_the_end_that_its_lines_asked_for() -> None:
+    _, _, found = of("lost-hw-file", "elr-4.3")
+    # m2; the first damage; the restart, and the ISR; the second end and its damage; the fetch of all, and the ISR.
+    assert [milestone.told for milestone in found] == [0, 0, 1, 2, 4, 6, 6, 9]
+
+
 def test_what_comes_after_a_line_is_not_waited_for() -> None:
     assert [milestone.told for milestone in found("append", 2)] == [0, 1, 1, 2]
 

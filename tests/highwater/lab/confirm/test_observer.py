@@ -154,6 +154,36 @@ def test_a_line_of_the_log_is_about_the_partition_that_it_names(tmp_path: Path) 
     ]
 
 
+LOG_STARTS = """\
+[UnifiedLog partition=orders-1, dir=/data] Incremented log start offset to 4 due to client delete records request
+[UnifiedLog partition=orders-10, dir=/data] Incremented log start offset to 9 due to leader offset increment
+[Log partition=orders-1, dir=/data] Incrementing log start offset of partition orders-1 to 5 in dir /data
+[LogLoader partition=orders-1, dir=/data] Truncating to offset 6
+"""
+LOADED = "Completed load of Log(dir=/data/{}, topic=orders, partition=1, logStartOffset=3, logEndOffset=7)"
+
+
+def test_the_log_start_is_what_the_broker_logged_last(tmp_path: Path) -> None:
+    node: Any = SimpleNamespace(id=2, incarnation=1, folder_of=lambda _: tmp_path)
+    cluster: Any = SimpleNamespace(
+        release=SimpleNamespace(number=(4, 4, 0), kraft=True), history=SimpleNamespace(states_of=lambda _: [])
+    )
+    observer = PartitionObserver(cluster, KafkaPartition("orders-1", 0, "orders", 1))
+    for line in LOG_STARTS.splitlines():
+        observer.line(node, line)
+    assert observer.log_starts == {2: 5}
+    (step,) = observer.line(node, LOADED.format("orders-1"))
+    assert (observer.log_starts, step["step"], step["offset"]) == ({2: 3}, "recovered", 7)
+
+
+def test_a_stray_log_leaves_an_empty_one(tmp_path: Path) -> None:
+    node: Any = SimpleNamespace(id=2, incarnation=1, folder_of=lambda _: tmp_path)
+    cluster: Any = SimpleNamespace(release=SimpleNamespace(number=(4, 4, 0), kraft=True))
+    observer = PartitionObserver(cluster, KafkaPartition("orders-1", 0, "orders", 1))
+    (step,) = observer.line(node, LOADED.format("orders-1.4af3-stray"))
+    assert (step["step"], step["offset"], observer.log_starts) == ("recovered", 0, {2: 0})
+
+
 def test_a_follower_of_several_partitions_has_settled_in_those_that_it_fetches(tmp_path: Path) -> None:
     """In releases that truncate before they fetch."""
     partitions = [KafkaPartition(), KafkaPartition("audit-0", 1, "audit", 0)]

@@ -304,6 +304,22 @@ def test_requests_and_responses_are_held_back_and_delivered(world: Callable[...,
     assert small.names == ["m1", "m3", "m2"]
 
 
+def test_a_held_response_of_a_broker_that_ends_never_arrives(world: Callable[..., World]) -> None:
+    small = world()
+    small.producer.hold(RESPONSE, 1)
+    small.send("m1")
+    small.answer(0, 0)
+    small.nodes[1].alive = False
+    small.run()
+    assert small.told == [("refused", 1)]
+    small.nodes[1].alive = True
+    small.producer.release(RESPONSE, 1)
+    small.run(1)
+    small.answer(0, 1)
+    assert small.told == [("refused", 1), ("ack", 1)]
+    assert small.names == ["m1", "m1"]
+
+
 def test_a_delivery_lets_the_next_message_pass_if_none_is_held(world: Callable[..., World]) -> None:
     small = world()
     small.producer.hold(REQUEST, 1)

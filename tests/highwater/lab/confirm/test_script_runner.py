@@ -128,6 +128,39 @@ def test_a_broker_that_is_shutting_down_starts_once_it_is_down() -> None:
     assert started == [2]
 
 
+@pytest.mark.parametrize(
+    ("alive", "up", "done"),
+    [
+        (True, True, ["stop", "repair", "start", "more"]),
+        (True, False, ["kill", "repair", "start"]),
+        (False, False, ["repair", "start"]),
+    ],
+)
+def test_half_written_files_are_repaired_while_no_process_runs(alive: bool, up: bool, done: list[str]) -> None:
+    actor: Any = Actor.__new__(Actor)
+    node = SimpleNamespace(alive=alive, stopped=False, id=2, half_written={"file": b""})
+    found: list[str] = []
+
+    def kill(_: list[int]) -> None:
+        found.append("kill")
+        node.alive = False
+
+    actor.cluster = SimpleNamespace(
+        node=lambda _: node,
+        kill=kill,
+        stop=lambda _: found.append("stop"),
+        repair_files=lambda _: found.append("repair"),
+    )
+    actor.observer = SimpleNamespace(is_up=lambda _: up)
+    actor.start = lambda _: found.append("start")
+    actor._awaiting_end, actor._scripted = {}, None
+    actor.repair_files(2)
+    if node.alive:
+        actor.when_down(2, lambda: found.append("more"))
+        actor._ended([{"step": "shutdown", "broker": 2, "t": 0}])
+    assert found == done
+
+
 def test_a_stall_ends_when_the_partition_has_changed_as_often_as_simulated_and_some_time_has_passed() -> None:
     actor = come_to(states=(BOTH,))
     actor._timers, actor._after_changes, actor._milestone = [], [], Milestone(over=(2, 3_000_000))
