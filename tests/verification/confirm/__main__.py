@@ -79,6 +79,8 @@ COUNTED: Final = {
     "ec082125a1d3": "named the missing library in another way",
     "7834c32c287a": "named only the first missing library",
     "e9dd274de646": "read where batches begin in two places",
+    "4d0df77de8d3": "damaged no files, and compared deleted records that were still on the disk",
+    "7e18597cefb5": "took an empty clean-shutdown marker, as of 2.6, for none, and did not remove it",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

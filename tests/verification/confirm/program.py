@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from highwater.lab.confirm import wire
 from highwater.lab.confirm.class_archive import archive_of, make_archive
@@ -49,7 +49,12 @@ class BrokerRun:
         whole_s: how long to wait for something, in seconds.
         defaults: settings that the scenario's replace.
         partitions: those that are observed.
+
+    Attributes:
+        CLUSTER: the class of its cluster.
     """
+
+    CLUSTER: ClassVar[type[KafkaCluster]] = KafkaCluster
 
     def __init__(
         self,
@@ -64,7 +69,7 @@ class BrokerRun:
         wire.load()
         self.config = resolve(dict(defaults or {}), scenario(name, {}).config)
         self.begin_s = time.monotonic()
-        self.cluster: KafkaCluster = KafkaCluster(
+        self.cluster: KafkaCluster = self.CLUSTER(
             release,
             processes,
             BROKERS,
