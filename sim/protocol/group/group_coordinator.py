@@ -5,6 +5,8 @@ From 4.0 on, a commit updates the memory when the leader has appended it, and co
 HW has passed what the memory had then.
 
 Loading and unloading are tasks, which other offsets partitions of the broker may delay (``sim.coordinator.delay.ms``).
+While a load waits, a coordinator to 3.9 is none (NOT_COORDINATOR): it says only while it reads that it is loading. From
+4.0 on it says so at once.
 Consumers are such as Kafka's with `assign()`: they do not join their group, so that the coordinator neither knows nor
 fences them. (Members that join have a record written first, by which a coordinator learns whether it still leads.)
 """
@@ -176,7 +178,7 @@ class GroupCoordinator:
         if epoch > self._elected:
             self._elected = epoch
             self._decide.replays_offsets.note()
-            if self.state in (INITIAL, FAILED):
+            if self.state in (INITIAL, FAILED) and self._decide.replays_offsets.answer:
                 self.state = LOADING
             self._host.run_later(self.load, epoch)
 

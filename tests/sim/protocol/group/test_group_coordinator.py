@@ -166,7 +166,8 @@ def test_a_load_reads_beyond_the_high_watermark() -> None:
         host.lead()
         host.replica.hw = 1
         host.fetch()
-        assert host.answers == [COORDINATOR_LOAD_IN_PROGRESS]
+        # To 3.9, a coordinator whose load waits for others is none.
+        assert host.answers == [COORDINATOR_LOAD_IN_PROGRESS if rules is REPLAYED else NOT_COORDINATOR]
         host.run_tasks()
         host.fetch()
         assert host.answers[1:] == before
