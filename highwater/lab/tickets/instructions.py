@@ -176,6 +176,7 @@ _WAITS: Final[Mapping[str, Callable[[Pattern], str]]] = {
     steps.END_OFFSET.name: lambda pattern: f"Wait until the consumer has the end offset{_to_offset(pattern, '')}.",
     steps.FOLLOW.name: lambda pattern: f"Wait until broker {pattern.broker} follows the leader.",
     steps.SETTLED.name: lambda pattern: f"Wait until broker {pattern.broker} has removed what the leader's log lacks.",
+    steps.RECOVERED.name: lambda pattern: f"Wait until broker {pattern.broker} has loaded its log.",
     steps.REGISTERED.name: lambda pattern: f"Wait until broker {pattern.broker} has registered.",
     steps.ELECTED.name: lambda pattern: (
         f"Wait until broker {pattern.broker} is elected." if pattern.broker else "Wait until there is no leader."
