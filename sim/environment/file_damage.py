@@ -1,8 +1,8 @@
 """Damage to one file of a log directory while no process runs, and what the next process reads in its place.
 
 A file is lost, replaced by its former version (a restored backup or snapshot of the disk), or half written: the rename
-is done and only the first lines are there. An empty file reads like a lost one (CheckpointFile#read). What a process
-does with the file depends on the file and the release:
+is done and only the first lines are there. An empty checkpoint reads like a lost one (CheckpointFile#read). What a
+process does with the file depends on the file and the release:
 
 - Without ``leader-epoch-checkpoint`` the epoch cache is empty. Recovery after an unclean shutdown adds the epochs of
   the segments that it scans, from the one with the recovery point on; after a clean shutdown nothing does.
@@ -13,9 +13,12 @@ does with the file depends on the file and the release:
 - KRaft takes a log without ``partition.metadata`` for a stray one: it renames the log, and begins an empty one (rule
   ``missing_topic_id``; not in 3.5).
 - Without any producer snapshot the producer state is empty after a clean shutdown, and rebuilt from the log otherwise.
-- A half-written checkpoint or ``partition.metadata`` fails its log directory from 1.0 on (rule
-  ``unreadable_checkpoint``). LogManager#loadLogs catches the error of two of them and means to go on, but the
-  directory is on its way to LogDirFailureHandler by then.
+  A half-written one is deleted; if it was the only one, the log is read.
+- A half-written checkpoint fails its log directory from 1.0 on (rule ``unreadable_checkpoint``). LogManager#loadLogs
+  catches the error of two of them and means to go on, but the directory is on its way to LogDirFailureHandler by then.
+  The process has read the broker epoch in the marker, and registers with it.
+- A half-written ``partition.metadata`` ends the process, also if other directories work: its topic id is missing or too
+  short, which is no IOException (PartitionMetadataReadBuffer), and LogManager#loadLogs catches no others.
 
 Kafka: CheckpointFileWithFailureHandler#read (3.9-4.4), PartitionMetadataFile#read (3.9-4.4), LogManager#loadLogs.
 """
@@ -24,7 +27,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sim.environment.storage import LogDirectory, PeriodicFile, Storage
+from sim.environment.storage import LogDirectory, PeriodicFile, RecoveryError, Storage
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NO_BROKER_EPOCH
@@ -68,14 +71,18 @@ class Outcome:
     Attributes:
         effective: whether the next process reads something else.
         fails: whether its log directory fails.
+        stops: whether the next process ends over it, also with other log directories.
         lost: the batches of a log that is taken for a stray one.
     """
 
-    __slots__ = ("effective", "fails", "lost")
+    __slots__ = ("effective", "fails", "lost", "stops")
 
-    def __init__(self, *, effective: bool, fails: bool = False, lost: list[Batch] | None = None) -> None:
+    def __init__(
+        self, *, effective: bool, fails: bool = False, stops: bool = False, lost: list[Batch] | None = None
+    ) -> None:
         self.effective = effective
         self.fails = fails
+        self.stops = stops
         self.lost: list[Batch] = lost or []
 
 
@@ -91,7 +98,13 @@ def damage_file(directory: LogDirectory, damage: FileDamage, decide: Decisions) 
     if file == PARTITION_METADATA:
         return _damage_partition_metadata(directory, damage, decide)
     if file == SNAPSHOTS:
-        return Outcome(effective=storage.log.producers.lose_snapshots(all_of_them=how == LOST))
+        producers = storage.log.producers
+        half_writes = how == HALF_WRITTEN
+        return Outcome(
+            effective=producers.half_write_snapshot()
+            if half_writes
+            else producers.lose_snapshots(all_of_them=how == LOST)
+        )
     if how == HALF_WRITTEN:
         return _half_write(directory, damage, decide)
     if file == EPOCHS:
@@ -119,6 +132,7 @@ def repair_file(directory: LogDirectory, damage: FileDamage, decide: Decisions) 
     A process that fails has already taken the marker (KAFKA-10471, 2.8), or fails after that (up to 2.7, except over a
     leader-epoch-checkpoint).
     """
+    directory.epoch_before_failure = NO_BROKER_EPOCH
     if damage.file != PARTITION_METADATA and damage.name in directory.storages:
         damage_file(directory, FileDamage(damage.file, LOST, damage.name, damage.by), decide)
 
@@ -143,6 +157,9 @@ def _damage_marker(directory: LogDirectory, how: str) -> bool:
         directory.clean_broker_epoch = NO_BROKER_EPOCH
     else:
         directory.restore_marker()
+        if not before[0]:  # The end was unclean, so there may be no snapshot.
+            for storage in directory.storages.values():
+                storage.log.producers.are_snapshots_lost |= not storage.log.producers.snapshots
     return before != (directory.clean_shutdown, directory.clean_broker_epoch)
 
 
@@ -157,9 +174,9 @@ def _damage_partition_metadata(directory: LogDirectory, damage: FileDamage, deci
         return _half_write(directory, damage, decide)
     if not decide.takes_for_stray.yes():
         return NOTHING
-    lost = directory.storages[damage.name].log.batches
-    directory.add(damage.name)
-    return Outcome(effective=True, lost=lost)
+    stray = directory.storages[damage.name]
+    directory.add(damage.name).keep_entries_of(stray)
+    return Outcome(effective=True, lost=stray.log.batches)
 
 
 def _half_write(directory: LogDirectory, damage: FileDamage, decide: Decisions) -> Outcome:
@@ -180,6 +197,25 @@ def _half_write(directory: LogDirectory, damage: FileDamage, decide: Decisions) 
             return NOTHING
         repair_file(directory, damage, decide)
         return Outcome(effective=True)
+    if file in (HW, RECOVERY_POINT, LOG_START):
+        repair_file(directory, damage, decide)
     if decide.has_quorum.yes() or file != EPOCHS:
-        directory.take_marker()
-    return Outcome(effective=True, fails=True)
+        epoch = directory.clean_broker_epoch
+        load_in_vain(directory, decide, without=damage.name if file == EPOCHS else "")
+        directory.epoch_before_failure = epoch
+    return Outcome(effective=True, fails=True, stops=file == PARTITION_METADATA)
+
+
+def load_in_vain(directory: LogDirectory, decide: Decisions, *, without: str = "") -> None:
+    """Take the marker and load the logs of a directory, as a process does that ends, or fails the directory, only when
+    it has tried to load all logs; one of them (`without`) fails before.
+
+    Kafka: LogManager#loadLogs.
+    """
+    clean = directory.take_marker()
+    for name, storage in directory.storages.items():
+        if name != without:
+            try:
+                storage.recover(decide, clean=clean)
+            except RecoveryError:
+                return

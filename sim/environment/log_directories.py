@@ -212,17 +212,26 @@ class LogDirectories:
     @property
     def clean_broker_epoch(self) -> int:
         """The broker epoch in the markers; `NO_BROKER_EPOCH` if a directory has failed or has none, or if they differ.
+        They are read before the logs are loaded, also in a directory that fails then.
 
         Kafka: LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
         """
-        return NO_BROKER_EPOCH if any(directory.failed for directory in self.all) else _common_epoch(self.all)
+        return _common(
+            directory.epoch_before_failure if directory.failed else directory.clean_broker_epoch
+            for directory in self.all
+        )
 
     @property
     def used_broker_epoch(self) -> int:
         """The broker epoch in the markers of the directories that work and are not new; `NO_BROKER_EPOCH` if one has
         none, or if they differ.
         """
-        return _common_epoch([directory for directory in self.online if not directory.is_new])
+        return _common(directory.clean_broker_epoch for directory in self.online if not directory.is_new)
+
+    def forget_epochs_before_failure(self) -> None:
+        """A process has read the markers: later ones do not use the directories that fail now."""
+        for directory in self.all:
+            directory.epoch_before_failure = NO_BROKER_EPOCH
 
     # Damage.
 
@@ -315,7 +324,7 @@ def next_directory(live: Sequence[LogDirectory], held: Iterable[str]) -> LogDire
     return best
 
 
-def _common_epoch(directories: list[LogDirectory]) -> int:
-    """The broker epoch in the markers of directories; `NO_BROKER_EPOCH` if they differ, or without directories."""
-    epochs = {directory.clean_broker_epoch for directory in directories}
-    return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
+def _common(epochs: Iterable[int]) -> int:
+    """The broker epoch in markers; `NO_BROKER_EPOCH` if they differ, or without any."""
+    found = set(epochs)
+    return found.pop() if len(found) == 1 else NO_BROKER_EPOCH

@@ -135,6 +135,8 @@ class LogDirectory:
         clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
         clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker, or if the
             process that wrote it had no broker epoch.
+        epoch_before_failure: of a directory that fails over a half-written file, the broker epoch in the marker, which
+            the next process reads before it does; `NO_BROKER_EPOCH` afterwards.
     """
 
     __slots__ = (
@@ -145,6 +147,7 @@ class LogDirectory:
         "clean_shutdown",
         "cordoned",
         "cordoned_by",
+        "epoch_before_failure",
         "failed",
         "full_by",
         "full_us",
@@ -165,7 +168,7 @@ class LogDirectory:
         self.stalled_us = self.full_us = -1
         self.full_by: object = None
         self.clean_shutdown = True
-        self.clean_broker_epoch = NO_BROKER_EPOCH
+        self.clean_broker_epoch = self.epoch_before_failure = NO_BROKER_EPOCH
         self._former_marks: list[int] = []
         """The broker epochs in the last two markers, oldest first."""
         self.storages = {name: Storage(settings, writeback_phase_us) for name in names}
@@ -280,6 +283,7 @@ class Storage:
         "_flushed_us",
         "_is_new",
         "_log_start_entry",
+        "_replaces",
         "_segment_bytes",
         "_settings",
         "_synced",
@@ -301,6 +305,8 @@ class Storage:
         self.log = Log()
         self._is_new = True
         """Whether no process has loaded the log."""
+        self._replaces = False
+        """Whether the next process creates it in place of another one, whose entries the checkpoint files have."""
         self._written_us: list[int] = []
         """When each batch was appended, including those below the log start."""
         self._synced = 0
@@ -592,6 +598,15 @@ class Storage:
         """Number of readable batches that were fsynced; write-back may have reached later ones."""
         return max(0, self._synced - len(self.log.below))
 
+    def keep_entries_of(self, former: Storage) -> None:
+        """Keep the entries that the checkpoint files of the directory have of a log of the same name that was renamed:
+        they stay until the files are written, and are read by a process that starts before.
+        """
+        self._replaces = True
+        self.hw_file.content = former.hw_file.content
+        self.recovery_point_file.content = former.recovery_point_file.content
+        self.log_start_file.content = former.log_start_file.content
+
     def delete_log(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
         """Delete the partition's log and checkpoint entries; the partition may be recreated empty.
 
@@ -624,7 +639,8 @@ class Storage:
         """
         known, checkpoint = self.log, self.log_start_file.content or 0
         segments = known.segments
-        if not (known.batches or known.below or checkpoint or segments[-1] or known.producers.snapshots):
+        has_data = known.batches or known.below or checkpoint or segments[-1] or known.producers.snapshots
+        if self._replaces or not has_data:
             return self._recover_empty(decide, clean=clean)
         self._is_new = False
         log = Log(check_first_offset=decide.checks_first_offset.answer, log_start=max(checkpoint, segments[0]))
@@ -656,11 +672,13 @@ class Storage:
         if not reaches_start:
             self._restart_log(log)
             epochs.clear()
-        if clean and log.producers.are_snapshots_lost:
-            log.producers.begin_empty(log.leo, segments)
-        log.producers.load(log.log_start, log.leo, segments, keeps_all=decide.keeps_all_snapshots.answer)
+        if clean and not log.producers.snapshots:
+            log.producers.begin_empty(log.log_start, log.leo, segments)
+        else:
+            log.producers.load(log.log_start, log.leo, segments, keeps_all=decide.keeps_all_snapshots.answer)
         epochs.truncate_from_end(log.leo)
-        epochs.truncate_from_start(log.log_start)
+        # LogLoader takes the offset of the file, which may be below the first segment.
+        epochs.truncate_from_start(checkpoint if decide.has_quorum.answer else log.log_start)
         self.log = log
         self.recovery_point = max(self.recovery_point, log.log_start)
         self._note_log_start()
@@ -670,6 +688,7 @@ class Storage:
     def _recover_empty(self, decide: Decisions, *, clean: bool) -> tuple[Log, LeaderEpochFileCache, int]:
         """`recover` of a log that never had a record, such as that of an idle partition."""
         known = self.log
+        self._replaces = False
         if self._is_new:
             log = known
             log.check_first_offset = decide.checks_first_offset.answer

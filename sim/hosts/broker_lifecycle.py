@@ -96,6 +96,7 @@ class BrokerLifecycle(LifecycleHost):
         used = directories.used_broker_epoch
         if used != self.previous_broker_epoch and broker.decide.ignores_offline_directories.yes():
             self.previous_broker_epoch = used
+        directories.forget_epochs_before_failure()
         self._registered_directories = tuple([directory.number for directory in broker.live_directories])
         self.manager.start()
         if directories.cordoned:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from sim.environment.file_damage import EPOCHS, PARTITION_METADATA, SNAPSHOTS, FileDamage, damage_file, repair_file
+from sim.environment.file_damage import (
+    EPOCHS,
+    PARTITION_METADATA,
+    SNAPSHOTS,
+    FileDamage,
+    damage_file,
+    load_in_vain,
+    repair_file,
+)
 from sim.environment.log_directories import LogDirectories
 from sim.environment.storage import LogDirectory, Storage
 from sim.history import steps
@@ -385,8 +393,11 @@ class Machines:
         if not outcome.effective:
             return False
         if outcome.fails:
-            directory.failed = True
-            self._failed_by.append((damage.by, broker, directory))
+            for other in self.directories[broker].online if outcome.stops else ():
+                if other is not directory:
+                    load_in_vain(other, decide)
+                    self._fail_with_file(broker, other, damage)
+            self._fail_with_file(broker, directory, damage)
         of_replica = damage.file in (EPOCHS, PARTITION_METADATA, SNAPSHOTS)
         if outcome.lost:
             self._note_nothing_flushed(broker, [damage.name])
@@ -399,14 +410,18 @@ class Machines:
                 recorder.record(steps.FileDamaged(broker, damage.file, damage.damage, lost, unclean=unclean))
         return True
 
+    def _fail_with_file(self, broker: int, directory: LogDirectory, damage: FileDamage) -> None:
+        directory.failed = True
+        self._failed_by.append((damage.by, broker, directory))
+
     def repair_file(self, broker: int, damage: FileDamage, decide: Decisions) -> bool:
-        """Repair the log directory that failed over a half-written file; False if that did not happen."""
-        entry = next((one for one in self._failed_by if one[:2] == (damage.by, broker)), None)
-        if entry is None:
-            return False
-        repaired = self.repair_directory(broker, replaced=False, by=damage.by)
-        if repaired:
-            repair_file(entry[2], damage, decide)
+        """Repair the log directories that failed over a half-written file; False if that did not happen."""
+        entries = [one for one in self._failed_by if one[:2] == (damage.by, broker)]
+        repaired = False
+        for _, _, directory in entries:
+            if self.repair_directory(broker, replaced=False, by=damage.by):
+                repair_file(directory, damage, decide)
+                repaired = True
         return repaired
 
     # Stalls.

@@ -44,7 +44,8 @@ class ProducerStateManager:
         highest_start: the highest log start so far, whatever snapshot is loaded.
         doubt: with another value of rule ``producer_snapshots``, snapshots up to here might differ.
         snapshots_reloads: a truncation also takes a snapshot: rule ``producer_snapshots`` is not ``rolled``.
-        are_snapshots_lost: whether all snapshot files were lost since a process last loaded them.
+        unreadable: the last of the snapshots, if it is half written and not yet met; otherwise -1.
+        are_snapshots_lost: whether damage to files is why a process finds no snapshot.
         began_empty: whether the process began without producers for that reason.
         empty_from: it did at this offset, and may have no producer since; -1: it has.
     """
@@ -63,6 +64,7 @@ class ProducerStateManager:
         "log_start",
         "snapshots",
         "snapshots_reloads",
+        "unreadable",
     )
 
     def __init__(self, log_start: int) -> None:
@@ -74,7 +76,7 @@ class ProducerStateManager:
         self.doubt = 0
         self.snapshots_reloads = True
         self.are_snapshots_lost = self.began_empty = False
-        self.empty_from = -1
+        self.empty_from = self.unreadable = -1
 
     def lose_snapshots(self, *, all_of_them: bool) -> bool:
         """Lose the last snapshot file, or all of them; False without any."""
@@ -85,21 +87,38 @@ class ProducerStateManager:
         self.are_snapshots_lost = not self.snapshots
         return True
 
-    def begin_empty(self, leo: int, segments: list[int]) -> None:
+    def half_write_snapshot(self) -> bool:
+        """Leave the last snapshot file half written: it is deleted when it should be loaded, and the one before is
+        loaded, or the whole log read. False without any.
+
+        Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.4).
+        """
+        if not self.snapshots:
+            return False
+        self.unreadable = self.snapshots[-1]
+        return True
+
+    def begin_empty(self, log_start: int, leo: int, segments: list[int]) -> None:
         """Begin without any producer after a clean shutdown, because there is no snapshot: empty ones are taken of the
         last two segments and of the LEO, so that no log is read in vain after an upgrade.
 
         Kafka: UnifiedLog#rebuildProducerState (3.9-4.4), Log#rebuildProducerState (2.0-2.6), Log#loadProducerState
         (1.1-2.6).
         """
-        self.began_empty = True
-        self.known_from = self.empty_from = leo
+        self.began_empty, self.are_snapshots_lost = self.are_snapshots_lost, False
+        self.known_from = self.loaded_at = self.empty_from = leo
+        self.loaded_start = self.log_start = log_start
+        self.raise_log_start(log_start)
+        self._last_snapshot = 0
         for offset in (*segments[-2:], leo):
             self.take_snapshot(offset)
+        self._last_snapshot = leo
 
     def take_snapshot(self, offset: int) -> None:
         """Write a snapshot unless a later one exists. Kafka: ProducerStateManager#takeSnapshot (1.1-4.4)."""
         if offset > self._last_snapshot:
+            if offset == self.unreadable:
+                self._delete_unreadable()
             self.snapshots.append(offset)
             self._log_starts[offset] = self.log_start
             self._last_snapshot = offset
@@ -138,6 +157,8 @@ class ProducerStateManager:
         """Remove snapshots out of range; load the last left. Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.4)."""
         snapshots = self.snapshots
         self.snapshots = snapshots[bisect_right(snapshots, log_start) : bisect_right(snapshots, end)]
+        if self.unreadable >= 0 and (not self.snapshots or self.snapshots[-1] == self.unreadable):
+            self._delete_unreadable()
         if self.snapshots:
             self.loaded_at = self._last_snapshot = self.snapshots[-1]
             self.known_from = min(self.known_from, self.loaded_at)
@@ -146,10 +167,19 @@ class ProducerStateManager:
         self.loaded_start = self.log_start = max(log_start, self._log_starts.get(self.loaded_at, log_start))
         self.highest_start = max(self.highest_start, log_start)
 
+    def _delete_unreadable(self) -> None:
+        self.snapshots = [offset for offset in self.snapshots if offset != self.unreadable]
+        self.unreadable = -1
+
     def raise_log_start(self, log_start: int) -> None:
-        """Note the log start, if it is higher."""
+        """Note the log start, if it is higher. Without a snapshot, none is taken there.
+
+        Kafka: ProducerStateManager#onLogStartOffsetIncremented (3.9-4.4).
+        """
         self.log_start = max(self.log_start, log_start)
         self.highest_start = max(self.highest_start, log_start)
+        if not self.snapshots:
+            self._last_snapshot = log_start
 
     def recover_segment(self, log_start: int, first: int, base: int, end: int) -> None:
         """Scan a segment after an unclean shutdown, including data below the log start.

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sim.config import resolve
 from sim.environment.file_damage import (
     EPOCHS,
     FILES,
@@ -21,6 +22,9 @@ from sim.environment.file_damage import (
     damage_file,
     repair_file,
 )
+from sim.environment.log_directories import LogDirectories
+from sim.hosts.settings import broker_settings
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.modes import MODES
 from tests.sim.environment.test_storage import Machine
@@ -175,6 +179,56 @@ def test_an_old_snapshot_loses_nothing() -> None:
     assert machine.replica.log.producers.known_from == 0
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_half_written_snapshot_is_skipped_and_the_log_is_read(clean: bool) -> None:
+    machine = Damaged()
+    machine.shut_down()
+    assert machine.damage(SNAPSHOTS, HALF_WRITTEN).effective
+    machine.storage.log.producers.snapshots[:] = machine.storage.log.producers.snapshots[-1:]  # The only one.
+    machine.directory.clean_shutdown = clean
+    assert not machine.misses()
+    assert machine.replica.log.producers.known_from <= 1  # The log start.
+    assert machine.replica.log.producers.unreadable == -1
+
+
+def test_a_marker_put_back_after_a_kill_hides_the_producers() -> None:
+    machine = Machine(MODES["elr-4.3"].rules)
+    machine.shut_down()
+    machine.start()
+    machine.write()
+    machine.kill()
+    assert damage_file(machine.directory, FileDamage(MARKER, OLD, "t-0", None), machine.decide).effective
+    machine.start()
+    assert machine.replica.log.leo == machine.replica.log.producers.known_from == 1
+    assert machine.storage.misses_files(machine.replica.log, machine.replica.epochs)
+
+
+def test_checkpoints_keep_the_entries_of_a_stray_log_for_the_start_after_next() -> None:
+    machine = Damaged()
+    machine.shut_down()
+    assert machine.damage(PARTITION_METADATA, LOST).lost
+    machine.start()
+    assert (machine.replica.log.log_start, machine.replica.log.leo, machine.replica.hw) == (0, 0, 0)
+    machine.kill()  # Before the checkpoints are written.
+    machine.start()
+    assert (machine.replica.log.log_start, machine.replica.log.leo) == (1, 1)
+
+
+def test_a_process_reads_the_broker_epoch_before_a_file_fails_the_directory() -> None:
+    directories = LogDirectories(broker_settings(resolve({})).storage, "t-0", count=2)
+    for directory in directories.all:
+        directory.mark_clean(7)
+    first = directories.all[0]
+    first.storages["t-0"].recovery_point_file.content = 0
+    decide = Decisions(MODES["elr-4.3"].rules)
+    outcome = damage_file(first, FileDamage(RECOVERY_POINT, HALF_WRITTEN, "t-0", None), decide)
+    assert (outcome.fails, outcome.stops, first.clean_shutdown) == (True, False, False)
+    first.failed = True
+    assert directories.clean_broker_epoch == 7
+    directories.forget_epochs_before_failure()
+    assert directories.clean_broker_epoch == NO_BROKER_EPOCH
+
+
 @pytest.mark.parametrize("file", [*CHECKPOINTS, PARTITION_METADATA])
 @pytest.mark.parametrize("mode", ["hw", "kip320", "elr-4.3"])
 def test_a_half_written_file_fails_its_directory_from_1_0_on(mode: str, file: str) -> None:
@@ -184,6 +238,7 @@ def test_a_half_written_file_fails_its_directory_from_1_0_on(mode: str, file: st
     exists = file != PARTITION_METADATA or mode == "elr-4.3"
     assert outcome.fails is (exists and mode != "hw")
     assert outcome.effective is (outcome.fails or (mode == "hw" and file == RECOVERY_POINT))
+    assert outcome.stops is (outcome.fails and file == PARTITION_METADATA)
     assert not outcome.lost
     # KRaft takes the marker before it loads any log; earlier releases do not over a log that they cannot load.
     assert machine.directory.clean_shutdown is (not outcome.fails or (mode == "kip320" and file == EPOCHS))

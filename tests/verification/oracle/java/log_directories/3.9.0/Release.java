@@ -20,11 +20,19 @@ import kafka.log.LogManager; // before 4.4.0
 import kafka.log.UnifiedLog; // before 4.0.0
 import kafka.server.BrokerTopicStats; // before 4.0.0
 import kafka.server.builders.LogManagerBuilder;
+import kafka.server.checkpoints.OffsetCheckpointFile; // before 4.0.0
 import kafka.server.metadata.ConfigRepository; // before 4.0.0
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.KafkaStorageException;
+import org.apache.kafka.common.metadata.PartitionRecord; // before 4.3.0
+import org.apache.kafka.common.metadata.TopicRecord; // before 4.3.0
+import org.apache.kafka.image.TopicsDelta; // before 4.3.0
+import org.apache.kafka.image.TopicsImage; // before 4.3.0
 import org.apache.kafka.metadata.ConfigRepository; // from 4.0.0
 import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
+import org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile; // from 4.0.0
 import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.LogManager; // from 4.4.0
@@ -38,7 +46,13 @@ import scala.jdk.javaapi.CollectionConverters; // before 4.4.0
 
 /** LogManager since 3.9. */
 final class Release {
+    static final String HIGH_WATERMARKS = "replication-offset-checkpoint";
+    private static final int BROKER = 1;
+    private static final Uuid TOPIC = new Uuid(1, 1);
+
     private final LogManager manager;
+    private final LogDirFailureChannel failures = new LogDirFailureChannel(9);
+    private final Map<File, OffsetCheckpointFile> highWatermarks = new HashMap<>();
     private final List<UnifiedLog> offline = new ArrayList<>();
 
     /** What is to be done once is done at once; what LogManager does again and again is for the cases to do. */
@@ -62,8 +76,11 @@ final class Release {
         manager = new LogManagerBuilder().setLogDirs(directories).setInitialOfflineDirs(failed)
             .setConfigRepository((ConfigRepository) topics).setInitialDefaultConfig(Logs.config(Map.of()))
             .setCleanerConfig(new CleanerConfig(false)).setScheduler(new AtOnce())
-            .setBrokerTopicStats(new BrokerTopicStats(false)).setLogDirFailureChannel(new LogDirFailureChannel(9))
+            .setBrokerTopicStats(new BrokerTopicStats(false)).setLogDirFailureChannel(failures)
             .setTime(clock).build();
+        for (File directory : directories)
+            if (!failed.contains(directory))
+                highWatermarks.put(directory, new OffsetCheckpointFile(new File(directory, HIGH_WATERMARKS), failures));
     }
 
     private static TopicPartition name(int partition) {
@@ -73,12 +90,60 @@ final class Release {
     /** The logs are loaded; the broker epoch that the markers had. */
     long start() throws Exception {
         OptionalLong epoch = manager.readBrokerEpochFromCleanShutdownFiles();
-        manager.startup(Set$.MODULE$.empty(), log -> false); // before 4.4.0
-        manager.startup(Set.of(), log -> false); // from 4.4.0
+        manager.startup(Set$.MODULE$.empty(), Release::isStray); // before 4.4.0
+        manager.startup(Set.of(), Release::isStray); // from 4.4.0
         return epoch.orElse(-1);
     }
 
+    /** As BrokerMetadataPublisher says, to which the topic and its partitions are known. */
+    private static boolean isStray(UnifiedLog log) {
+        TopicsDelta delta = new TopicsDelta(TopicsImage.EMPTY); // before 4.3.0
+        delta.replay(new TopicRecord().setName("t").setTopicId(TOPIC)); // before 4.3.0
+        delta.replay(new PartitionRecord().setTopicId(TOPIC).setPartitionId(log.topicPartition().partition()) // before 4.3.0
+            .setReplicas(List.of(BROKER)).setIsr(List.of(BROKER)).setLeader(BROKER)); // before 4.3.0
+        return LogManager.isStrayKraftReplica(BROKER, delta.apply(), log); // before 4.1.0
+        return org.apache.kafka.storage.internals.log.LogManager.isStrayKraftReplica(BROKER, delta.apply(), log); // from 4.1.0 before 4.3.0
+        return log.topicId().isEmpty() // from 4.3.0
+            || org.apache.kafka.storage.internals.log.LogManager.isStrayReplica(List.of(BROKER), BROKER, log); // from 4.3.0
+    }
+
+    /** Whether something in a directory could not be read. */
+    boolean cannotRead(File directory) {
+        return failures.hasOfflineLogDir(directory.getPath());
+    }
+
+    /** As Partition.createLog reads the file of a directory, and what it does with it. */
+    void loadHighWatermark(int partition) throws Exception {
+        UnifiedLog log = logs().get(partition);
+        try {
+            Map<TopicPartition, Long> known = read(highWatermarks.get(log.dir().getParentFile()));
+            log.updateHighWatermark(known.getOrDefault(name(partition), 0L));
+        } catch (KafkaStorageException unreadable) {
+            if (!cannotRead(log.dir().getParentFile()))
+                throw unreadable;
+        }
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static Map<TopicPartition, Long> read(OffsetCheckpointFile file) {
+        return (Map) CollectionConverters.asJava(file.read()); // before 4.0.0
+        return file.read(); // from 4.0.0
+    }
+
+    /** As ReplicaManager.checkpointHighWatermarks, but that a directory without a log is written, too. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    void writeHighWatermarks() {
+        Map<File, Map<TopicPartition, Long>> all = new HashMap<>();
+        highWatermarks.keySet().forEach(directory -> all.put(directory, new HashMap<>()));
+        for (UnifiedLog log : logs().values())
+            all.get(log.dir().getParentFile()).put(log.topicPartition(), log.highWatermark());
+        all.forEach((directory, known) ->
+            highWatermarks.get(directory).write((scala.collection.Map) CollectionConverters.asScala(known))); // before 4.0.0
+            highWatermarks.get(directory).write(known)); // from 4.0.0
+    }
+
     void stop(long brokerEpoch) throws Exception {
+        writeHighWatermarks();
         try {
             manager.shutdown(brokerEpoch);
         } catch (Exception late) { // After all else it unlocks the directories, of which one may have failed.
@@ -126,6 +191,7 @@ final class Release {
     }
 
     void checkpoint() {
+        writeHighWatermarks();
         manager.checkpointLogRecoveryOffsets();
         manager.checkpointLogStartOffsets();
     }
@@ -134,23 +200,26 @@ final class Release {
         for (UnifiedLog log : logs().values())
             if (log.dir().getParentFile().equals(directory))
                 offline.add(log);
+        highWatermarks.remove(directory);
         manager.handleLogDirFailure(directory.getPath());
     }
 
     void create(int partition, File directory) throws Exception {
         manager.maybeUpdatePreferredLogDir(name(partition), directory.getPath());
-        manager.getOrCreateLog(name(partition), true, false, Option.empty(), Option.empty()); // before 4.0.0
-        manager.getOrCreateLog(name(partition), true, false, Optional.empty(), Option.empty()); // from 4.0.0 before 4.4.0
-        manager.getOrCreateLog(name(partition), true, false, Optional.empty(), Optional.empty()); // from 4.4.0
+        manager.getOrCreateLog(name(partition), true, false, Option.apply(TOPIC), Option.empty()); // before 4.0.0
+        manager.getOrCreateLog(name(partition), true, false, Optional.of(TOPIC), Option.empty()); // from 4.0.0 before 4.4.0
+        manager.getOrCreateLog(name(partition), true, false, Optional.of(TOPIC), Optional.empty()); // from 4.4.0
+        loadHighWatermark(partition);
     }
 
-    void append(int partition, int count, int epoch, boolean rolls) throws Exception {
+    void append(int partition, int count, int epoch, boolean rolls, int producer, int sequence) throws Exception {
         UnifiedLog log = logs().get(partition);
         if (rolls && log.activeSegment().size() > 0)
             log.roll(Option.empty()); // before 4.0.0
             log.roll(Optional.empty()); // from 4.0.0
-        log.appendAsFollower(Batches.batch(log.logEndOffset(), count, epoch)); // before 4.0.0
-        log.appendAsFollower(Batches.batch(log.logEndOffset(), count, epoch), epoch); // from 4.0.0
+        var batch = Batches.batch(log.logEndOffset(), count, epoch, producer, (short) (producer < 0 ? -1 : 0), sequence);
+        log.appendAsFollower(batch); // before 4.0.0
+        log.appendAsFollower(batch, epoch); // from 4.0.0
     }
 
     void highWatermark(int partition, long offset) throws Exception {
@@ -184,6 +253,7 @@ final class Release {
     void delete(int partition) {
         UnifiedLog log = logs().get(partition);
         manager.asyncDelete(name(partition), false, true, false);
+        writeHighWatermarks();
         offline.add(log);
     }
 
@@ -201,6 +271,10 @@ final class Release {
             one.add(directories.indexOf(log.dir().getParentFile()));
             one.add(log.recoveryPoint());
             one.addAll(Logs.state(log));
+            Map<Long, Object> producers = new TreeMap<>();
+            CollectionConverters.asJava(log.activeProducersWithLastSequence()).forEach((id, last) -> producers.put((Long) id, List.of(id, last))); // before 4.0.0
+            log.activeProducersWithLastSequence().forEach((id, last) -> producers.put(id, List.of(id, last))); // from 4.0.0
+            one.add(new ArrayList<>(producers.values()));
             shown.put(partition, one);
         });
         return shown;
