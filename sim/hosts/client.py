@@ -199,6 +199,9 @@ class Client(Node):
         """Called when metadata named a reachable leader."""
         raise NotImplementedError
 
+    def leader_unknown(self) -> None:
+        """Called when metadata named none."""
+
     def connection_lost(self) -> None:
         """Called when requests to the leader will not be answered."""
         raise NotImplementedError
@@ -207,6 +210,13 @@ class Client(Node):
         """The connection to the leader, or None."""
         leader = self.leader
         return None if leader == NO_LEADER else self.out.get(leader) or self.reach(leader)
+
+    @property
+    def current_leader(self) -> tuple[int, int]:
+        """The leader and its epoch; without a leader, the newest epoch seen. Kafka: clients.Metadata#currentLeader
+        (2.6-4.4).
+        """
+        return self.leader, self._newest_epoch if self.leader == NO_LEADER else self.leader_epoch
 
     def reset_backoff(self) -> None:
         """Reset the back-off after a successful response."""
@@ -296,6 +306,7 @@ class Client(Node):
             self._newest_epoch = max(self._newest_epoch, epoch)
         if self.channel() is None:
             self.retry_later()
+            self.leader_unknown()
         else:
             self.leader_known()
 

@@ -14,8 +14,9 @@ from sim.environment.network import Channel
 from sim.history import steps
 from sim.history.steps import Exposed
 from sim.hosts.client import ClientSetup, Regularly
-from sim.hosts.consumer_coordinator import ConsumerCoordinator, GroupMember
+from sim.hosts.consumer_coordinator import ConsumerCoordinator
 from sim.hosts.peers import Server
+from sim.hosts.position_requests import PositionRequests
 from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event
 from sim.protocol import probes
@@ -29,7 +30,6 @@ from sim.protocol.client.consumer_position import (
     FetchPosition,
     LogTruncation,
 )
-from sim.protocol.client.offset_reset import OffsetReset
 from sim.protocol.group.group_messages import OffsetCommit
 from sim.protocol.messages import (
     EARLIEST,
@@ -53,35 +53,25 @@ USABLE_EPOCH_END_VERSION = 3
 """Lowest version of OffsetsForLeaderEpoch that consumers use (2.3)."""
 
 
-class Consumer(GroupMember):
+class Consumer(PositionRequests):
     """Reads one partition, from a first offset on. Kafka: consumer.internals.Fetcher, OffsetFetcher (3.9-4.4),
     ConsumerCoordinator.
 
     Attributes:
-        cursor: its position.
         paused: whether the application has paused reading.
-        has_error: whether the application received an error that only a seek or a restart clears.
     """
 
     __slots__ = (
         "_committed",
         "_end_offset_request",
         "_exposed_when_asked",
-        "_fetch",
         "_group",
         "_is_new",
         "_lookup",
         "_named",
         "_observe",
-        "_preferred",
-        "_preferred_until_us",
         "_prepared_us",
-        "_reset",
-        "_reset_request",
         "_timed_fetch",
-        "_validation",
-        "cursor",
-        "has_error",
         "paused",
     )
 
@@ -94,10 +84,8 @@ class Consumer(GroupMember):
         observe: Callable[[Sequence[Batch]], None] | None = None,
     ) -> None:
         super().__init__(node, setup)
-        self.cursor = ConsumerPosition(self.settings.offset_reset)
         self.cursor.seek_validated(FetchPosition(position))
         self.paused = False
-        self.has_error = False
         self.decide.fences_clients.note()  # This decides whether its requests carry an epoch.
         self._observe = observe
         self._committed: tuple[int, int] | None = None
@@ -105,16 +93,9 @@ class Consumer(GroupMember):
         if setup.offsets is not None and observe is None:
             self._group = ConsumerCoordinator(self, setup.offsets)
         self._is_new = False
-        self._preferred = NO_LEADER
-        """The follower to fetch from, `NO_LEADER` for the leader; until `_preferred_until_us`."""
-        self._preferred_until_us = 0
         self._named = NO_LEADER
         """The follower of the last step about one."""
-        self._fetch: FetchRequest | None = None
         self._timed_fetch: FetchRequest | None = None
-        self._reset_request: ListOffsetsRequest | None = None
-        self._reset = OffsetReset(self.settings.reset_duration_us, setup.created)
-        self._validation: tuple[OffsetsForLeaderEpochRequest, FetchPosition] | None = None
         self._prepared_us = 0
         self._end_offset_request: ListOffsetsRequest | None = None
         self._exposed_when_asked: Exposed | None = None
@@ -140,23 +121,26 @@ class Consumer(GroupMember):
         """
         if self._fetch is not None or self.paused or self.has_error:
             return
-        channel = self.channel()
+        at = self.cursor
+        leader = self._position_leader() if at.state in (FETCHING, AWAIT_VALIDATION) else self.leader
+        channel = None if leader == NO_LEADER else self.out.get(leader) or self.reach(leader)
         if channel is None:
             self.retry_later()
             return
-        at = self.cursor
         if at.state != FETCHING:
             self._prepare(channel)
             return
-        replica = self._read_replica()
-        if replica != self.leader:
+        replica = leader if self._read_replica() == self.leader else self._preferred
+        if replica in self._late_fetches:
+            return
+        if replica != leader:
             at_follower = self.out.get(replica) or self.reach(replica)
             if at_follower is None:
                 self._preferred = NO_LEADER
                 self.retry_later(always=True)
                 return
             channel = at_follower
-        position = (self.topic, at.offset, self._epoch(), NO_EPOCH)
+        position = (self.topic, at.offset, self._fetch_epoch(), NO_EPOCH)
         self._fetch = FetchRequest(self.node, replica, -1, -1, [position], [])
         if self.network.loss:
             self._timed_fetch = self._fetch
@@ -165,12 +149,6 @@ class Consumer(GroupMember):
             channel.send_beside(self._fetch)
         else:
             channel.send(self._fetch)
-
-    def _read_replica(self) -> int:
-        """The broker to fetch from. Kafka: AbstractFetch#selectReadReplica (3.9-4.4)."""
-        if self._preferred != NO_LEADER and self.kernel.now_us > self._preferred_until_us:
-            self._preferred = NO_LEADER
-        return self.leader if self._preferred == NO_LEADER else self._preferred
 
     def _prefer(self, replica: int) -> None:
         """Fetch from a follower for ``metadata.max.age.ms``. Kafka: SubscriptionState#updatePreferredReadReplica
@@ -187,10 +165,6 @@ class Consumer(GroupMember):
             )
             self.recorder.record(chosen)
 
-    def _epoch(self) -> int:
-        """The leader epoch in requests: that of the metadata the position was set with."""
-        return self.leader_epoch if self.decide.fences_clients.answer else NO_EPOCH
-
     def would_repeat(self, request: FetchRequest, place: int, hw: int, log_start: int) -> bool:  # noqa: ARG002
         at = self.cursor
         position = request.positions[place]
@@ -199,7 +173,7 @@ class Consumer(GroupMember):
             and self._preferred == NO_LEADER
             and not (self.paused or self.has_error)
             and at.state == FETCHING
-            and (at.offset, self._epoch(), self.leader) == (position[1], position[2], request.leader)
+            and (at.offset, self._fetch_epoch(), self._position_leader()) == (position[1], position[2], request.leader)
         )
 
     def note_elided_rounds(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
@@ -220,10 +194,18 @@ class Consumer(GroupMember):
         Kafka: FetchCollector#handleInitializeErrors (3.9-4.4). To 3.3 a consumer stays with the follower after other
         errors (KAFKA-14379); here none does.
         """
-        if reply.request is not self._fetch:
+        request = reply.request
+        is_late = request is not self._fetch
+        if not is_late:
+            self._fetch = None
+        elif self._late_fetches.get(request.leader) is request:
+            del self._late_fetches[request.leader]
+        else:
             return
-        self._fetch = None
         _, error, batches, _, _, leader_epoch, _ = reply.results[0]
+        if not self._fits(request, error):
+            self.fetch()
+            return
         at_follower = self._preferred != NO_LEADER
         if error:
             self._preferred = NO_LEADER
@@ -232,6 +214,8 @@ class Consumer(GroupMember):
         elif error:
             self._refused(error)
             self.retry_later(always=at_follower)
+            if is_late or self.cursor.offset != request.positions[0][1]:
+                self.fetch()
         elif reply.preferred_read_replica >= 0:
             self._prefer(reply.preferred_read_replica)
             self.fetch()
@@ -263,6 +247,7 @@ class Consumer(GroupMember):
             self.has_error = True
         else:
             self._reset.from_us = 0
+            self._leave_fetch()
             self.cursor.request_reset()
             self.fetch()
 
@@ -274,10 +259,12 @@ class Consumer(GroupMember):
             self._validate(channel)
         elif self.cursor.state != AWAIT_RESET:
             self._initialize()
-        elif self._reset_request is None and self.kernel.now_us >= self._reset.from_us:
+        elif self._is_due(self._reset_request) and self.kernel.now_us >= self._reset.from_us:
             timestamp = self._reset.timestamp(self.cursor.reset_strategy, self.kernel.now_us)
-            self._reset_request = self._ask_offset(channel, timestamp)
-            self._set_timeout(self._reset_request)
+            request = self._ask_offset(channel, timestamp)
+            self._reset_request = request, self.cursor.changes
+            self._resets.append(request)
+            self._set_timeout(request)
 
     def discover(self) -> None:
         """Begin with a partition that was added while the consumer ran: without a position, since its group has
@@ -317,10 +304,10 @@ class Consumer(GroupMember):
 
     def _place(self, offset: int, epoch: int) -> None:
         """Set the position; an epoch ahead of the metadata makes it wait for newer metadata."""
-        self._fetch = None
+        self._leave_fetch()
         self._reset.from_us = 0
         self.note_epoch(epoch)
-        self.cursor.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
+        self.cursor.seek_unvalidated(FetchPosition(offset, epoch, *self.current_leader))
         self.fetch()
 
     def _can_validate(self, channel: Channel[Server]) -> bool:
@@ -336,25 +323,32 @@ class Consumer(GroupMember):
         if not self._can_validate(channel):
             at.complete_validation()
             self.fetch()
-        elif self._validation is None:
+        elif self._is_due(self._validation):
             position = at.position
             assert position is not None
             asks = [(self.topic, at.leader_epoch, at.offset_epoch)]
             request = OffsetsForLeaderEpochRequest(self.node, asks, [], with_epoch=True)
-            self._validation = (request, position)
+            self._validation = request, at.changes
+            self._validations.append((request, position))
             self.reached(probes.CONSUMER_VALIDATES)
             channel.send(request)
             self._set_timeout(request)
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
         """Handle the end offset of an epoch. All errors are retriable."""
-        if self._validation is None or reply.request is not self._validation[0]:
+        sent = next((one for one in self._validations if one[0] is reply.request), None)
+        if sent is None:
             return
-        asked = self._validation[1]
-        self._validation = None
+        self._validations.remove(sent)
+        asked = sent[1]
+        if self._validation is not None and self._validation[0] is reply.request:
+            self._validation = None
         _, error, epoch, end_offset = reply.results[0]
         if error:
+            self._request_failed()
             self.retry_later()
+            return
+        if self.cursor.state != AWAIT_VALIDATION:
             return
         truncation = self.cursor.epoch_end(asked, epoch, end_offset)
         if truncation is not None:
@@ -376,7 +370,8 @@ class Consumer(GroupMember):
         self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, request)
 
     def _time_out(self, request: object) -> None:
-        if request is self._reset_request or (self._validation is not None and request is self._validation[0]):
+        last = (self._reset_request, self._validation)
+        if any(one is not None and one[0] is request for one in last):
             self.connection_lost()
             self.retry_later(always=True)
 
@@ -390,7 +385,7 @@ class Consumer(GroupMember):
             return False
         if self._asked is not None or self._fetch is not None or (self._group is not None and self._group.waits):
             return False
-        if self.kernel.now_us < self._reset.from_us:
+        if self.kernel.now_us < self._reset.from_us or self._waits_for_late_fetch():
             return False
         is_preparing = self._reset_request is not None or self._validation is not None
         return not is_preparing or self.kernel.now_us > self._prepared_us + self.timeout_us
@@ -441,6 +436,7 @@ class Consumer(GroupMember):
         self.end_elision()  # Successful fetches reset the back-off.
         self._preferred = NO_LEADER
         self.connection_lost()
+        self._late_fetches.clear()
         self._end_offset_request = self._lookup = None
         self.forget_leader()
         self._newest_epoch = NO_EPOCH
@@ -507,11 +503,17 @@ class Consumer(GroupMember):
                 epoch, record = reply.leader_epoch, request.timestamp
                 found = steps.Position(steps.OFFSET_FOR_TIME, self.node, reply.offset, epoch, "record", record)
                 self.recorder.record(found)
-        elif request is self._reset_request:
-            self._reset_request = None
+        elif any(one is request for one in self._resets):
+            self._resets = [one for one in self._resets if one is not request]
+            last = self._reset_request
+            is_current = False
+            if last is not None and last[0] is request:
+                is_current = last[1] == self.cursor.changes != self._failed_at
+                self._reset_request = None
             if reply.error:
+                self._request_failed()
                 self.retry_later(always=True)
-            else:
+            elif reply.offset >= 0 or is_current:
                 self._reset_to(request.timestamp, reply)
 
     def _reset_to(self, timestamp: int, reply: ListOffsetsResponse) -> None:
@@ -534,8 +536,10 @@ class Consumer(GroupMember):
             return
         strategy = {EARLIEST: "earliest", LATEST: "latest"}.get(timestamp, self.settings.offset_reset)
         # Without a last epoch, so that the position is not validated.
-        position = FetchPosition(reply.offset, NO_EPOCH, self.leader, self.leader_epoch)
+        position = FetchPosition(reply.offset, NO_EPOCH, *self.current_leader)
         self.note_epoch(reply.leader_epoch)
+        if self.cursor.state != AWAIT_RESET:
+            return
         if self.cursor.reset_to(strategy, position):
             policy = self.settings.offset_reset
             self.recorder.record(steps.Position(steps.RESET, self.node, reply.offset, policy=policy))
@@ -543,8 +547,15 @@ class Consumer(GroupMember):
 
     # Connections.
 
+    def leader_unknown(self) -> None:
+        """See `Client.leader_unknown`: go on with the leader of the position."""
+        self._try_again()
+        if self.cursor.state in (FETCHING, AWAIT_VALIDATION) and self._position_leader() != NO_LEADER:
+            self.fetch()
+
     def leader_known(self) -> None:
         """See `Client.leader_known`: a fetch waiting at another leader, or in another epoch, is abandoned."""
+        self._try_again()
         channel = self.channel()
         assert channel is not None
         fetch, at = self._fetch, self.cursor
@@ -555,12 +566,13 @@ class Consumer(GroupMember):
             self._preferred = NO_LEADER
         doubtful = self.cursor.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
         if fetch is not None and (
-            doubtful or fetch.leader != self._read_replica() or fetch.positions[0][2] != self._epoch()
+            doubtful or fetch.leader != self._read_replica() or fetch.positions[0][2] != self._fetch_epoch()
         ):
-            self._fetch = None
+            self._leave_fetch()
         self.fetch()
 
     def disconnected(self, peer: int) -> None:
+        self._late_fetches.pop(peer, None)
         if self._group is not None:
             self._group.disconnected(peer)
         if self._preferred == peer != self.leader:
@@ -572,7 +584,10 @@ class Consumer(GroupMember):
         """See `Client.connection_lost`; a fetch that waits at a follower goes on."""
         if self._preferred == NO_LEADER:
             self._fetch = None
+            self._late_fetches.pop(self.leader, None)
         self._reset_request = self._validation = None
+        self._resets.clear()
+        self._validations.clear()
 
 
 def _fetch(consumer: Consumer) -> None:

@@ -18,7 +18,8 @@ from sim.hosts.control_plane import ControlPlane, PartitionSetup
 from sim.hosts.links import Links
 from sim.hosts.producer import Producer
 from sim.protocol.batch import Batch
-from sim.protocol.messages import TOPIC_ID
+from sim.protocol.client.consumer_position import FetchPosition
+from sim.protocol.messages import NO_EPOCH, TOPIC_ID
 
 MOST_PARTITIONS: Final = 400
 """Most partitions that a run may create, including deleted ones."""
@@ -143,6 +144,7 @@ class ClusterPartition:
         consumer = Consumer(node, self.setup, position=position, observe=observe)
         consumer.leader = self.producer.leader
         consumer.leader_epoch = self.producer.leader_epoch
+        consumer.cursor.seek_validated(FetchPosition(position, NO_EPOCH, consumer.leader, consumer.leader_epoch))
         self.recorder.record(steps.Position(steps.SEEK, node, position))
         network = self.setup.network
         earlier = network.nodes.get(node)

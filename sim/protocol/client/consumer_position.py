@@ -59,14 +59,17 @@ class ConsumerPosition:
         state: `INITIALIZING`, `FETCHING`, `AWAIT_RESET` or `AWAIT_VALIDATION`.
         offset: -1 without a position.
         reset_strategy: ``earliest`` or ``latest`` in `AWAIT_RESET`, else empty.
+        changes: how often what has to be asked for may have changed: each time, a request may be sent at once, although
+            an earlier one has no response yet. Kafka: SubscriptionState.TopicPartitionState#nextRetryTimeMs (2.6-4.4).
     """
 
-    __slots__ = ("_policy", "leader", "leader_epoch", "offset", "offset_epoch", "reset_strategy", "state")
+    __slots__ = ("_policy", "changes", "leader", "leader_epoch", "offset", "offset_epoch", "reset_strategy", "state")
 
     def __init__(self, policy: str) -> None:
         self._policy = policy
         self.state = INITIALIZING
         self.reset_strategy = ""
+        self.changes = 0
         self.offset = -1
         self.offset_epoch = NO_EPOCH
         self.leader = NO_LEADER
@@ -104,6 +107,7 @@ class ConsumerPosition:
         ):
             self.leader = leader
             self.leader_epoch = leader_epoch
+            self.changes += 1
             self.state = FETCHING
             if can_validate:
                 self._validate()
@@ -170,6 +174,7 @@ class ConsumerPosition:
         return True
 
     def _place(self, position: FetchPosition) -> None:
+        self.changes += 1
         self.offset, self.offset_epoch, self.leader, self.leader_epoch = position
 
     def _validate(self) -> None:

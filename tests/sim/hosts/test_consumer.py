@@ -4,8 +4,10 @@ import pytest
 
 from sim.config import Value
 from sim.environment.topology import Topology
-from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING, FetchPosition
+from sim.protocol.batch import Batch
+from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING
 from sim.protocol.messages import (
+    AGREES,
     OFFSET_OUT_OF_RANGE,
     FetchResponse,
     MetadataRequest,
@@ -62,7 +64,7 @@ def test_a_consumer_that_waits_for_nothing_is_stuck() -> None:
     consumer.paused, consumer.has_error = False, True
     assert not consumer.is_stuck
     consumer.has_error = False
-    consumer._validation = OffsetsForLeaderEpochRequest(consumer.node, [], [], with_epoch=True), FetchPosition(0)
+    consumer._validation = OffsetsForLeaderEpochRequest(consumer.node, [], [], with_epoch=True), 0
     consumer._prepared_us = consumer.kernel.now_us
     assert not consumer.is_stuck
     consumer._prepared_us -= consumer.timeout_us
@@ -451,3 +453,59 @@ def test_a_change_of_leaders_ends_the_choice() -> None:
     world.write()
     assert shown(world) == [(0, 0), (1, 1)]
     assert read_at(world) == 2
+
+
+def test_a_late_response_to_a_fetch_counts_if_it_begins_at_the_position() -> None:
+    world = World("elr").ready()
+    consumer = world.cluster.consumer
+    fetch = consumer._fetch
+    assert fetch is not None
+    consumer.leader, consumer.leader_epoch = 2, 1
+    consumer.leader_known()
+    assert consumer._fetch is not None
+    assert consumer._fetch.leader == 2
+    result = (consumer.topic, "", [Batch(0, 0, 0, 0)], 0, 0, 0, AGREES)
+    consumer.on_fetch_reply(FetchResponse(fetch, [result]))
+    assert (consumer.cursor.offset, consumer.cursor.leader) == (1, 2)
+    consumer.on_fetch_reply(FetchResponse(consumer._fetch, [result]))  # It began at 0.
+    assert consumer.cursor.offset == 1
+
+
+def test_a_broker_gets_no_second_fetch_before_it_answers_or_times_out() -> None:
+    world = World("elr").ready()
+    consumer = world.cluster.consumer
+    world.cluster.pause(1)
+    fetch = consumer._fetch
+    consumer.seek(0)
+    world.run(29)
+    assert (consumer._fetch, consumer.is_stuck) == (None, False)
+    world.run(2)
+    assert consumer._fetch is not None
+    assert consumer._fetch is not fetch
+
+
+def test_while_metadata_names_no_leader_a_consumer_fetches_from_that_of_its_position() -> None:
+    world = World("elr").ready()
+    consumer = world.cluster.consumer
+    consumer._fetch = None
+    consumer.forget_leader()
+    consumer.leader_unknown()
+    assert consumer._fetch is not None
+    assert (consumer._fetch.leader, consumer._fetch.positions[0][2]) == (1, 0)
+    older = World("kip279").ready().cluster.consumer  # Up to 2.2 metadata alone names the leader.
+    older._fetch = None
+    older.forget_leader()
+    older.leader_unknown()
+    assert older._fetch is None
+
+
+def test_a_position_that_changes_is_validated_at_once() -> None:
+    world = World("elr").ready()
+    world.write()
+    consumer = world.cluster.consumer
+    consumer.seek(0, 0)
+    consumer.seek(1, 0)
+    assert [position.offset for _, position in consumer._validations] == [0, 1]
+    world.run()
+    assert consumer.cursor.state == FETCHING
+    assert not consumer._validations

@@ -49,6 +49,7 @@ CLASSES: Final = {
     "follower": "AbstractFetcherThread",
     "fetcher": "AbstractFetcherThread, FetchSessionHandler and FetchManager",
     "producer": "Sender and TransactionManager",
+    "consumer-position": "SubscriptionState, OffsetFetcher and Fetcher",
     "zk-election": "PartitionLeaderElectionAlgorithms",
     "zk-controller": "KafkaController",
 }

@@ -204,6 +204,7 @@ class Reader:
         epoch = _epoch(given["metadata_leader_epoch"]) if "metadata_leader_epoch" in given else known
         if "leader" in given and given["leader"] is None:
             consumer.leader = NO_LEADER
+            position = position and position._replace(leader=NO_LEADER)
         else:
             consumer.leader = LEADER
             consumer.leader_epoch = consumer._newest_epoch = epoch
@@ -255,12 +256,11 @@ class Reader:
         return Seen(request=self._asks(), connects=connects)
 
     def epoch_reply(self, op: Fields) -> Seen:
-        """Answer an epoch request: the first one with the given leader epoch, or the pending one."""
+        """Answer an epoch request: the first one with the given leader epoch, or the oldest pending one."""
         consumer = self.consumer
-        if consumer._validation is None:
+        if not consumer._validations:
             self.validate(op)
-        assert consumer._validation is not None
-        request: OffsetsForLeaderEpochRequest = consumer._validation[0]
+        request: OffsetsForLeaderEpochRequest = consumer._validations[0][0]
         if "for_leader_epoch" in op:
             epoch = op["for_leader_epoch"]
             request = next(each for each in self.leader.epoch_ends if each.asks[0][1] == epoch)

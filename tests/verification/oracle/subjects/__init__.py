@@ -8,6 +8,7 @@ from tests.verification.oracle.subjects import (
     alter_partition_manager,
     broker_lifecycle,
     checkpoints,
+    consumer_position,
     epoch_cache,
     fetcher,
     follower,
@@ -41,6 +42,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
         follower,
         fetcher,
         producer,
+        consumer_position,
         zk_election,
         zk_controller,
     )
