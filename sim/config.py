@@ -226,6 +226,14 @@ def _keys_of_clients_and_the_testbed() -> dict[str, Key]:
         "sim.elision": Key(True, "whether no-op pings and empty fetches are elided"),
         "sim.judge.waits": Key(False, "whether a wait that is longer than its bound is a violation (needless-wait)"),
         "sim.producers": Key(1, "producers of each partition", minimum=1, maximum=PRODUCERS_MAX),
+        "sim.producer.shared": Key(
+            False, "whether a producer sends to all partitions, over one connection to each broker"
+        ),
+        "sim.producer.failure": Key(
+            "goes-on",
+            "what an application does when a batch fails: it sends further ones, or none",
+            ("goes-on", "stops"),
+        ),
         "sim.spare.brokers": Key(NEVER, "largest number of brokers without a replica (never: no limit)"),
         "sim.ties": Key("fifo", "order of events at the same time", ("fifo", "random", "pct")),
         "sim.event.budget": Key(2_000_000, "events after which a run ends as exhausted", (), 1, 10_000_000),

@@ -204,12 +204,15 @@ class PartitionConvergence:
 
     @property
     def waits_for_directory(self) -> bool:
-        """Whether nothing is left but a reassignment that adds a replica in a log directory that stays broken."""
+        """Whether nothing is left but a reassignment, and one of its target replicas is in a log directory that stays
+        broken: since 3.8 it completes when all of them are in the ISR.
+        """
         cluster, state = self._cluster, self._state
-        adding, _ = cluster.control.reassignment(state)
+        adding, removing = cluster.control.reassignment(state)
         offline = cluster.machines.offline_replicas(self.name, state.replicas)
         reassigning = cluster.control.unsettled_work(state, changes_isr=False, writes_answered=True)
-        return any(broker in offline for broker in adding) and self._unsettled_work() == reassigning
+        is_broken = any(broker in offline and broker not in removing for broker in state.replicas)
+        return bool(adding or removing) and is_broken and self._unsettled_work() == reassigning
 
     def failure(self, now_us: int) -> Violation | None:
         """The violation at the deadline: no-progress or stuck-replica; None if converged."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sim.checkers.needless_wait import WaitBounds
 from sim.config import Value, integer
 from sim.environment.network import LATENCY_US
-from sim.hosts.settings import broker_settings, quorum_settings
+from sim.hosts.settings import broker_settings, client_settings, quorum_settings
 from sim.protocol.raft.kafka_raft_client import QuorumConfig
 from sim.protocol.rules import Rules
 
@@ -33,7 +33,7 @@ def elections_us(config: Mapping[str, Value]) -> int:
     return quorum.fetch_timeout_us * 3 // 2 + _ELECTIONS * election_us
 
 
-def wait_bounds(configs: Iterable[Mapping[str, Value]], rules: Rules) -> WaitBounds:
+def wait_bounds(configs: Sequence[Mapping[str, Value]], rules: Rules) -> WaitBounds:
     """The bounds with the settings of a run's brokers, the longest of them.
 
     A turn (see `NeedlessWait`) may have met any request on its way, so that it is sent again after its timeout:
@@ -46,7 +46,8 @@ def wait_bounds(configs: Iterable[Mapping[str, Value]], rules: Rules) -> WaitBou
     - a controlled shutdown, in which a broker is no candidate: three ``broker.heartbeat.interval.ms`` until the
       controller allows it (BrokerLifecycleManager);
     - a member of the ISR that does not fetch: ``replica.lag.time.max.ms``, and half of it until the leader looks
-      (ReplicaManager: isr-expiration).
+      (ReplicaManager: isr-expiration);
+    - a batch that a producer sends again: ``retry.backoff.max.ms``.
     """
     is_quorum = rules.control_plane == "kraft"
     session_us = elect_us = lead_us = rejoin_us = request_us = acknowledge_us = 0
@@ -68,5 +69,6 @@ def wait_bounds(configs: Iterable[Mapping[str, Value]], rules: Rules) -> WaitBou
         rejoin_us=rejoin_us,
         acknowledge_us=acknowledge_us,
         request_us=request_us,
+        send_us=max([client_settings(config).retry_max_us for config in configs]),
         waits_for_restarted=rules.missed_bounce == "noticed",
     )

@@ -14,10 +14,12 @@ Verifies, for each partition:
 - ``rejoin``: an assigned replica that runs with an open session enters the ISR of a leader that serves;
 - ``acknowledge``: the HW passes what the leader has appended, while min.insync.replicas replicas run with open
   sessions;
-- ``request``: a reassignment completes when its whole target is in the ISR.
+- ``request``: a reassignment completes when its whole target is in the ISR;
+- ``send``: a producer sends a batch to a leader that it knows and may send to, whatever another partition waits for.
+  Faults elsewhere and turns are no excuse for it.
 
 Does not verify: waits that turns interrupt again and again, as sessions that end and open without end; brokers
-without a session; whether more was needed than Kafka needs; answers to clients (delivery.timeout.ms ends those).
+without a session; whether more was needed than Kafka needs; other answers to clients (delivery.timeout.ms ends those).
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class WaitBounds:
         rejoin_us: from an open session and a serving leader to the ISR.
         acknowledge_us: from an append to the HW.
         request_us: from an ISR with the whole target to the end of a reassignment.
+        send_us: for how long a producer holds a batch back.
         waits_for_restarted: whether the controller waits for all members of the ISR if all that run have restarted
             since they joined it (rule ``missed_bounce``, value ``noticed``, of no release).
     """
@@ -52,6 +55,7 @@ class WaitBounds:
         "lead_us",
         "rejoin_us",
         "request_us",
+        "send_us",
         "session_us",
         "waits_for_restarted",
     )
@@ -65,6 +69,7 @@ class WaitBounds:
         rejoin_us: int,
         acknowledge_us: int,
         request_us: int,
+        send_us: int,
         waits_for_restarted: bool = False,
     ) -> None:
         self.elect_us = elect_us
@@ -73,6 +78,7 @@ class WaitBounds:
         self.rejoin_us = rejoin_us
         self.acknowledge_us = acknowledge_us
         self.request_us = request_us
+        self.send_us = send_us
         self.waits_for_restarted = waits_for_restarted
 
     @property
@@ -209,6 +215,13 @@ class NeedlessWait(Checker):
 
     def on_raft_leader(self, step: steps.RaftLeader) -> None:
         self.turn(step.at_us)
+
+    def on_held_back(self, step: steps.HeldBack) -> None:
+        had = (
+            f"the producer knew leader {step.broker} and could send to it, and held a batch back because one of "
+            f"{step.because_of} had to wait"
+        )
+        self._wait("send", step.broker, step.at_us - step.held_us, step.at_us, self._bounds.send_us, had)
 
     def on_start(self, step: steps.Start) -> None:
         self.turn(step.at_us)

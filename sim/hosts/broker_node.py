@@ -17,6 +17,7 @@ from sim.hosts.socket_server import SocketServer
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Kernel, noop
 from sim.protocol.decisions import Decisions
+from sim.protocol.messages import ProduceResponse
 
 PHASE_BITS: Final = 31
 """Size of the argument `phase` of a broker."""
@@ -136,6 +137,14 @@ class BrokerNode(ElidingBroker):
         channel = self.out.get(node) or self.reach(node)
         if channel is not None:
             channel.send(reply)
+
+    def reply_produce(self, response: ProduceResponse) -> None:
+        """Answer a produce request, once all its batches are dealt with, and read its connection again."""
+        request = response.request
+        whole = self.socket_server.whole(response)
+        if whole is not None:
+            self.reply(request.client, whole)
+            self.socket_server.answered(request)
 
     def reply_beside(self, node: int, reply: Message) -> None:
         """Send a response that may be elided, as `Channel.send_beside` does."""

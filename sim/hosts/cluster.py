@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
 from sim.config import DIRECTORIES_MAX, Value, integer
@@ -28,6 +29,7 @@ from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Loss, Machines
 from sim.hosts.raft_quorum import RaftQuorum
 from sim.hosts.settings import broker_settings, client_settings, heeds_unclean_election
+from sim.hosts.shared_producer import SharedProducer
 from sim.hosts.supervisor import Supervisor
 from sim.hosts.topics import ClusterPartition, ClusterTopic, TopicPartition, Topics
 from sim.kernel.scheduler import ALWAYS, Kernel
@@ -193,13 +195,18 @@ class Cluster:
         if any(partition.name == OFFSETS for partition in partitions):
             self._offsets = CommittedOffsets()
             offsets = OffsetsTopic(self._offsets, self.recorder.of(OFFSETS))
+        shared: list[SharedProducer] = []
+        if config["sim.producer.shared"]:
+            ids = count(1)
+            shared = [SharedProducer(ids, decide) for _ in range(producers)]
         self.partitions: list[ClusterPartition] = []
         for place, partition in enumerate(partitions):
             name, recorder = partition.name, self.recorder.of(partition.name)
             clients = ClientSetup(
                 name, bootstrap, of_clients, kernel, self.network, recorder, decide, producers, offsets
             )
-            self.partitions.append(ClusterPartition(name, place, clients, idle=partition.idle))
+            of_all = () if name == OFFSETS else shared
+            self.partitions.append(ClusterPartition(name, place, clients, idle=partition.idle, shared=of_all))
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
         self.topics = Topics(topics, self.partitions, self.control, self._min_isrs, self.links)
 
@@ -257,6 +264,8 @@ class Cluster:
         self.dispose_ended()
         self.control.ended = self.control.changed = None
         self.topics.dispose()
+        for partition in self.partitions:
+            partition.dispose()
         self.links.struck = None
         self.control.dispose()
         tables = self.recorder.coverage.decisions

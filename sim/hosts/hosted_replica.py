@@ -338,9 +338,7 @@ class HostedReplica(PartitionHost):
                 state = self.partition.state
                 isr = None if state.pending else state.isr
                 self.recorder.record(steps.Acknowledges(broker.node, reply, self.partition.min_insync_replicas, isr))
-            broker.reply(request.client, reply)
-            if request.acks < 0:
-                broker.socket_server.answered(request)
+            broker.reply_produce(reply)
 
     def _answer_coordinator(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """Tell the group coordinator what became of its write."""

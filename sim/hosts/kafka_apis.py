@@ -62,19 +62,25 @@ class KafkaApis(ProduceHandler):
 
     def on_produce(self, request: ProduceRequest) -> None:
         """See `ProduceHandler.on_produce`. Kafka: ReplicaManager#appendRecords."""
+        self._append(request)
+        for other in request.others:
+            self._append(other)
+
+    def _append(self, request: ProduceRequest) -> None:
+        """Append one batch of a request."""
         replica = self._replicas.replica(request.name)
         if replica is None:
             if request.acks:
                 error = self._replicas.without_replica(request.name)
-                self._broker.reply(request.client, ProduceResponse(request, error, -1, self._broker.kernel.now_us))
-                self._broker.socket_server.answered(request)
+                self._broker.reply_produce(ProduceResponse(request, error, -1, self._broker.kernel.now_us))
             return
         replica.partition.produce(request, self._broker.kernel.now_us)
 
     def expire_produce(self, request: ProduceRequest) -> None:
-        replica = self._replicas.replica(request.name)
-        if replica is not None:
-            replica.partition.delayed.expire(request)
+        for batch in (request, *request.others):
+            replica = self._replicas.replica(batch.name)
+            if replica is not None:
+                replica.partition.delayed.expire(batch)
 
     def on_fetch(self, request: FetchRequest) -> None:
         """Handle a Fetch request: answer at once with data or an error, otherwise let the fetch wait.

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from sim.history import steps
-from sim.history.recorder import Recorder
 from sim.hosts.client import Client, ClientSetup
 from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event, Gate
 from sim.protocol import probes
-from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
+from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerIdAndEpoch, ProducerSequences
 from sim.protocol.client.sender import NEVER_US, ProducerBatch, Sender
 from sim.protocol.messages import NONE, MetadataResponse, ProduceRequest, ProduceResponse
 
@@ -49,7 +48,7 @@ class _ProduceTimeout(Event):
 
 
 class Producer(Client):
-    """Sends to one partition. Kafka: KafkaProducer.
+    """Sends to one partition; `sim.hosts.shared_producer` has one that sends to several. Kafka: KafkaProducer.
 
     Args:
         ids: the producer ids that are not assigned yet, which all producers of the partition share.
@@ -95,14 +94,31 @@ class Producer(Client):
     def _new_sender(self) -> Sender:
         sequences = None
         if self.settings.idempotence:
-            sequences = ProducerSequences(self.decide, lambda: next(self._ids), self._record_producer_id)
+            sequences = ProducerSequences(self.decide, self.epoch(), self._record_producer_id)
         return Sender(
             self.decide,
             sequences,
             keeps_order=self.settings.max_in_flight == 1,
             delivery_timeout_us=self.settings.delivery_timeout_us,
-            failed=partial(_record_failed, self.recorder),
+            failed=self._batch_failed,
         )
+
+    def _batch_failed(self, send: ProducerBatch) -> None:
+        """Pass the exception to the application, which may send nothing more."""
+        self.recorder.record(steps.BatchFailed(send.first_id, send.count, send.sequence, send.error))
+        if self.settings.stops_after_failure:
+            self.stop()
+
+    def stop(self) -> None:
+        """Send no further batches of the plan: the application closes its producer, which sends what is queued.
+
+        Kafka: KafkaProducer#close.
+        """
+        self.schedule([])
+
+    def epoch(self) -> ProducerIdAndEpoch:
+        """The producer id and epoch of a new sender."""
+        return ProducerIdAndEpoch(partial(next, self._ids))
 
     def _record_producer_id(self, producer_id: int, producer_epoch: int) -> None:
         self.reached(probes.PRODUCER_ANEW)
@@ -157,9 +173,9 @@ class Producer(Client):
     def _pump(self) -> None:
         """Run the sender, if there is anything to send."""
         if self._sender.queue or self._sender.sequences is not None:
-            self._run()
+            self.run()
 
-    def _run(self) -> None:
+    def run(self) -> None:
         """Run the sender until nothing more may be sent. Kafka: producer.internals.Sender#run."""
         sender = self._sender
         queue = sender.queue
@@ -191,7 +207,7 @@ class Producer(Client):
                 is_old = is_old or send.is_retry
             if not (queue and self._has_room()):
                 break
-        if sender.sequences is not None and sender.sequences.is_dead:
+        if sender.sequences is not None and sender.sequences.producer.is_dead:
             self._replace_sender()
         # A batch sent for the first time is younger than those that the timer is set for.
         if is_old or queue or now_us + self.timeout_us < self._timer_us:
@@ -215,13 +231,21 @@ class Producer(Client):
 
     def _replace_sender(self) -> None:
         """Replace a fatally fenced producer, as the application would."""
+        self._sender.dispose()
         self._sender = self._new_sender()
         for broker in sorted({send.leader for _, send in self._requests}):
             self._closed[broker] = self._closed.get(broker, 0) + 1
         self._requests.clear()
+        self.note_producer_id()
+
+    def note_producer_id(self) -> None:
+        """Record the producer id of a new sender."""
         sequences = self._sender.sequences
         if sequences is not None:
-            self._record_producer_id(sequences.producer_id, sequences.producer_epoch)
+            self._record_producer_id(sequences.producer.producer_id, sequences.producer.producer_epoch)
+
+    def dispose(self) -> None:
+        self._sender.dispose()
 
     def _set_timer(self) -> None:
         """Set the timer for the earliest request timeout or batch expiry; one timer serves all."""
@@ -245,14 +269,18 @@ class Producer(Client):
         oldest = self._requests[0][1] if self._requests else None
         if oldest is not None and oldest.sent_us + self.timeout_us <= self.kernel.now_us:
             self.reached(probes.WRITE_TIMES_OUT)
-            self._requeue(oldest.leader)
-        self._run()
+            self.requeue(oldest.leader)
+        self.run()
 
     def on_produce_reply(self, reply: ProduceResponse) -> None:
         """Handle a produce response. Kafka: Sender#handleProduceResponse."""
         send = self._answered(reply.request)
-        if send is None:
-            return
+        if send is not None:
+            self.handle(reply, send)
+            self._pump()
+
+    def handle(self, reply: ProduceResponse, send: ProducerBatch) -> None:
+        """Handle the result of a batch."""
         if reply.error == NONE:
             self.reset_backoff()
             if self._sender.completed(send, reply.base_offset):
@@ -268,7 +296,6 @@ class Producer(Client):
                 self._paused = True
             # A refused batch succeeds later with a new sequence, or when its turn comes: no broker has to change.
             self.retry_later(always=reply.error in SEQUENCE_ERRORS)
-        self._pump()
 
     def _answered(self, request: ProduceRequest) -> ProducerBatch | None:
         """Remove a request from those in flight; its batch, or None if it was not in flight."""
@@ -285,15 +312,15 @@ class Producer(Client):
     def disconnected(self, peer: int) -> None:
         """See `Client.disconnected`: requests to a former leader are lost, too."""
         if peer != self.leader:
-            self._requeue(peer)
+            self.requeue(peer)
         super().disconnected(peer)
 
     def connection_lost(self) -> None:
         """See `Client.connection_lost`: all batches in flight to the leader are resent."""
         self._paused = True
-        self._requeue(self.leader)
+        self.requeue(self.leader)
 
-    def _requeue(self, broker: int) -> None:
+    def requeue(self, broker: int) -> None:
         """Requeue the batches of all requests to a broker, which will not be answered."""
         lost = [send for _, send in self._requests if send.leader == broker]
         if lost:
@@ -302,10 +329,6 @@ class Producer(Client):
             self._requests = [entry for entry in self._requests if entry[1].leader != broker]
             self._sender.connection_lost(lost, self.kernel.now_us)
             self.retry_later(always=True)
-
-
-def _record_failed(recorder: Recorder, send: ProducerBatch) -> None:
-    recorder.record(steps.BatchFailed(send.first_id, send.count, send.sequence, send.error))
 
 
 if not COMPILED:

@@ -105,6 +105,7 @@ class ClientSettings:
     retry_max_us: int
     max_in_flight: int
     idempotence: bool
+    stops_after_failure: bool
     metadata_age_us: int
     offset_reset: str
     reset_duration_us: int
@@ -124,6 +125,7 @@ def client_settings(config: Mapping[str, Value]) -> ClientSettings:
         retry_max_us=_us(config, "retry.backoff.max.ms"),
         max_in_flight=min(integer(config, "max.in.flight.requests.per.connection"), RETAINED if idempotence else NEVER),
         idempotence=idempotence,
+        stops_after_failure=config["sim.producer.failure"] == "stops",
         metadata_age_us=_us(config, "metadata.max.age.ms"),
         offset_reset=str(config["auto.offset.reset"]),
         reset_duration_us=duration_us(str(config["auto.offset.reset"])),

@@ -1,7 +1,8 @@
 """How a broker reads the requests of producers: one of each connection at a time.
 
 A connection is not read while the broker has not answered a request of it. So while a batch with acks=all waits for
-followers, the next one of the same producer is not appended. ``request.timeout.ms`` of the producer, which is in the
+followers, the next one of the same producer is not appended; and a request with batches for several partitions is
+answered when all of them are. ``request.timeout.ms`` of the producer, which is in the
 request, ends the wait with REQUEST_TIMED_OUT. The producer has then given the connection up, because it counts the same
 time from an earlier moment. So the answer reaches no one; the broker still reads the next request, whose answer cannot
 be sent, and then closes the connection.
@@ -18,7 +19,7 @@ from collections.abc import Container
 from typing import Final
 
 from sim.kernel.scheduler import Event, Gate, Kernel
-from sim.protocol.messages import ProduceRequest
+from sim.protocol.messages import ProduceRequest, ProduceResponse
 
 _ALL: Final = -1
 
@@ -41,24 +42,26 @@ class _Channel:
     Attributes:
         request: the request that is not answered; None between an answer and the next request.
         since_us: when it was read.
+        responses: those of its batches that are dealt with, if it has several.
         waiting: the requests behind it.
         is_closed: whether the producer has closed the connection.
     """
 
-    __slots__ = ("is_closed", "request", "since_us", "waiting")
+    __slots__ = ("is_closed", "request", "responses", "since_us", "waiting")
 
     def __init__(self, request: ProduceRequest, since_us: int) -> None:
         self.request: ProduceRequest | None = request
         self.since_us = since_us
+        self.responses: list[ProduceResponse] = []
         self.waiting: list[ProduceRequest] = []
         self.is_closed = False
 
-    def waits_for(self, request: ProduceRequest) -> bool:
-        """Whether this request is the one that is not answered.
+    def waits_for(self, batch: ProduceRequest) -> bool:
+        """Whether this batch is of the request that is not answered.
 
         A method, because mypyc takes `request` for never None behind an assignment, also after a call that clears it.
         """
-        return self.request is request
+        return self.request is not None and self.request.has(batch)
 
 
 class _Next(Event):
@@ -122,7 +125,7 @@ class SocketServer:
             if channel.request is not None and len(channel.waiting) == 1:
                 self._await_expiry(channel)
             return
-        if request.acks == _ALL:
+        if request.acks == _ALL or (request.acks and request.others):
             self._channels[key] = _Channel(request, self._kernel.now_us)
         assert self._handler is not None
         self._handler.on_produce(request)
@@ -134,13 +137,31 @@ class SocketServer:
         if channel.is_closed:
             channel.waiting.clear()
         channel.request = request
+        channel.responses = []
         channel.since_us = self._kernel.now_us
         assert self._handler is not None
         self._handler.on_produce(request)
-        if request.acks != _ALL:
+        if request.acks != _ALL and not (request.acks and request.others):
             self.answered(request)
         elif channel.waits_for(request) and channel.waiting:
             self._await_expiry(channel)
+
+    def whole(self, response: ProduceResponse) -> ProduceResponse | None:
+        """The response to the whole request of which this one answers a batch; None if others are not dealt with."""
+        request = response.request
+        channel = self._channels.get((request.client, request.connection))
+        if channel is None or not channel.waits_for(request):
+            return response
+        whole = channel.request
+        assert whole is not None
+        if not whole.others:
+            return response
+        channel.responses.append(response)
+        if len(channel.responses) <= len(whole.others):
+            return None
+        first = next(one for one in channel.responses if one.request is whole)
+        others = [one for one in channel.responses if one is not first]
+        return ProduceResponse(whole, first.error, first.base_offset, response.answered_us, others)
 
     def answered(self, request: ProduceRequest) -> None:
         """Read a connection again, whose request was answered, or needs no answer.

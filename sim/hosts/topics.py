@@ -17,6 +17,7 @@ from sim.hosts.consumer import Consumer
 from sim.hosts.control_plane import ControlPlane, PartitionSetup
 from sim.hosts.links import Links
 from sim.hosts.producer import Producer
+from sim.hosts.shared_producer import PartitionProducer, SharedProducer
 from sim.protocol.batch import Batch
 from sim.protocol.client.consumer_position import FetchPosition
 from sim.protocol.messages import NO_EPOCH, TOPIC_ID
@@ -71,15 +72,19 @@ class ClusterPartition:
         idle: see `TopicPartition`.
         recorder: records its steps.
         setup: arguments of its clients.
+        shared: the producers that send to it and to all other partitions; none: it has producers of its own.
         deleted: whether its topic was deleted.
     """
 
-    def __init__(self, name: str, place: int, setup: ClientSetup, *, idle: bool) -> None:
+    def __init__(
+        self, name: str, place: int, setup: ClientSetup, *, idle: bool, shared: Sequence[SharedProducer] = ()
+    ) -> None:
         self.name = name
         self.place = place
         self.idle = idle
         self.recorder = setup.recorder
         self.setup = setup
+        self.shared = shared
         self.deleted = False
         self._producers: list[Producer] = []
         self._consumer: Consumer | None = None
@@ -87,7 +92,10 @@ class ClusterPartition:
     @property
     def producers(self) -> list[Producer]:
         """Its producers, which an idle partition gets when they are needed."""
-        if not self._producers:
+        if not self._producers and self.shared:
+            nodes = zip(self.producer_nodes, self.shared, strict=True)
+            self._producers = [PartitionProducer(node, self.setup, shared) for node, shared in nodes]
+        elif not self._producers:
             ids = count(1)
             self._producers = [Producer(node, self.setup, ids) for node in self.producer_nodes]
         return self._producers
@@ -137,6 +145,11 @@ class ClusterPartition:
             for producer in self.producers:
                 network.join(producer)
             network.join(self.consumer)
+
+    def dispose(self) -> None:
+        """See `sim.hosts.cluster.Cluster.dispose`."""
+        for producer in self._producers:
+            producer.dispose()
 
     def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
         """A new consumer that reads from an offset on and passes each read to a callback."""
@@ -262,7 +275,11 @@ class Topics:
         for name, replicas in zip(names, placed, strict=True):
             recorder = self._recorder.add_partition(name)
             partition = ClusterPartition(
-                name, len(self._partitions), replace(self._setup, topic=name, recorder=recorder), idle=topic.idle
+                name,
+                len(self._partitions),
+                replace(self._setup, topic=name, recorder=recorder),
+                idle=topic.idle,
+                shared=self._partitions[0].shared,
             )
             self._partitions.append(partition)
             for node in partition.producer_nodes:

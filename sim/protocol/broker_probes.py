@@ -71,6 +71,11 @@ WRITES: Final = {
     NOT_ENOUGH_REPLICAS_AFTER_APPEND: WRITE_UNDER_MIN_ISR,
 }
 WRITE_TIMES_OUT: Final = _client("write-times-out", "a write times out")
+REQUEST_OF_SEVERAL: Final = _client("request-of-several", "one request has batches for several partitions")
+PARTITION_STOPS_OTHERS: Final = _client(
+    "partition-stops-others",
+    "a producer holds batches back because one of another partition with the same leader has to wait",
+)
 DEDUP_HIT: Final = _client("dedup-hit", "a leader recognises a duplicate batch")
 DEDUP_REBUILT: Final = _client("producer-state-rebuilt", "a leader recognises a duplicate of an earlier leader's batch")
 SEQUENCE_REFUSED: Final = _client("sequence-refused", "a batch is refused for its sequence")

@@ -176,6 +176,7 @@ class Decisions:
         self.takes_back_newest_first = self._on(rules.lost_requests == "newest-first")
         self.validates_position = self._on(rules.consumer_validation == "yes")
         self.reads_new_partitions = self._on(rules.new_partition_reset == "earliest")
+        self.stopped_partition = self._of("stopped_partition")
         self.resets_to_latest_unless_in_time = self._on(rules.duration_reset == "latest")
         self.followers_serve_consumers = self._on(rules.read_replica != "leader")
         self.checks_enabled_unclean = self._on(rules.enabled_unclean_election == "checked")

@@ -96,7 +96,7 @@ def first_partition(name: str) -> str:
 
 
 class ProduceRequest(Message):
-    """A batch sent to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all).
+    """A batch sent to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all); and batches for other partitions.
 
     `sequence` is an idempotent producer's.
     Kafka: requests.ProduceRequest.
@@ -110,9 +110,10 @@ class ProduceRequest(Message):
         sequence: producer id, producer epoch and base sequence of an idempotent producer.
         connection: number of the producer's connection to this broker: it counts those that it has closed.
         timeout_us: how long the leader may wait for followers (``request.timeout.ms`` of the producer).
+        others: the batches for other partitions, with the same acks, each as if it were sent alone.
     """
 
-    __slots__ = ("acks", "client", "connection", "count", "first_id", "name", "sequence", "timeout_us")
+    __slots__ = ("acks", "client", "connection", "count", "first_id", "name", "others", "sequence", "timeout_us")
     elision_safe = True
     needs_partition = True
 
@@ -126,6 +127,7 @@ class ProduceRequest(Message):
         sequence: Sequence = NO_SEQUENCE,
         connection: int = 0,
         timeout_us: int = 30_000_000,
+        others: abc.Sequence[ProduceRequest] = (),
     ) -> None:
         self.client: Final = client
         self.name: Final = name
@@ -135,9 +137,10 @@ class ProduceRequest(Message):
         self.sequence: Final = sequence
         self.connection: Final = connection
         self.timeout_us: Final = timeout_us
+        self.others: Final = others
 
     def again(self) -> ProduceRequest:
-        """A resend of the same batch on a connection of its own; responses to it match no other request."""
+        """A resend of the same batches on a connection of its own; responses to it match no other request."""
         return ProduceRequest(
             self.client,
             self.name,
@@ -147,17 +150,22 @@ class ProduceRequest(Message):
             self.sequence,
             ~self.connection,
             self.timeout_us,
+            [other.again() for other in self.others] if self.others else (),
         )
 
     def about(self) -> int:
         return PRODUCE + self.first_id
 
     def writes_to(self, names: abc.Container[str]) -> bool:
-        return self.name in names
+        return self.name in names or any(other.name in names for other in self.others)
 
     def needs(self, names: abc.Container[str]) -> bool:
         """See `Event.needs`."""
-        return self.name in names
+        return self.writes_to(names)
+
+    def has(self, batch: ProduceRequest) -> bool:
+        """Whether this is the request itself, or one of its other batches."""
+        return self is batch or any(other is batch for other in self.others)
 
 
 class ProduceResponse(Message):
@@ -173,15 +181,24 @@ class ProduceResponse(Message):
         error: Kafka's name of the error; empty for success.
         base_offset: offset of the batch's first record.
         answered_us: when the leader answered.
+        others: those to the other batches of the request.
     """
 
-    __slots__ = ("answered_us", "base_offset", "error", "request")
+    __slots__ = ("answered_us", "base_offset", "error", "others", "request")
 
-    def __init__(self, request: ProduceRequest, error: str, base_offset: int, answered_us: int = 0) -> None:
+    def __init__(
+        self,
+        request: ProduceRequest,
+        error: str,
+        base_offset: int,
+        answered_us: int = 0,
+        others: abc.Sequence[ProduceResponse] = (),
+    ) -> None:
         self.request: Final = request
         self.error: Final = error
         self.base_offset: Final = base_offset
         self.answered_us: Final = answered_us
+        self.others: Final = others
 
     def about(self) -> int:
         return REPLY + (self.base_offset << ABOUT) + self.request.about()

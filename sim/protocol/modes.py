@@ -210,6 +210,7 @@ _HW: Final = Rules(
     isr_floor="none",
     new_partition_reset="policy",
     duration_reset="retries",
+    stopped_partition="stays",
     read_replica="leader",
     group_coordinator="cached",
     stopped_load="empty",
@@ -247,6 +248,7 @@ _KIP279: Final = _KIP101.override(
 )
 _KIP320_2_1: Final = _KIP279.override(
     {
+        "stopped_partition": "begins-behind",
         "truncation_fencing": "yes",
         "shutdown_recipients": "all-live",
         "epoch_recorded_at": "election",
@@ -301,6 +303,7 @@ _REPAIRED: Final = _KIP320.override(
         "recreated_fetch": "refused",
         "unknown_producer": "out-of-order",
         "snapshot_batches": "five",
+        "stopped_partition": "passed-over",
     }
 )
 
@@ -308,6 +311,7 @@ _KRAFT_3_5: Final = _KIP320.override(
     {
         "control_plane": "kraft",
         "recreated_fetch": "refused",
+        "stopped_partition": "begins-there",
         "broker_metadata": "last-sent",
         "follower_truncation": "on-fetch",
         "truncate_at_leo": "drops-epochs",
@@ -364,6 +368,7 @@ _ELR_4_3: Final = _ELR.override(
 )
 _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
+        "stopped_partition": "passed-over",
         "offset_fetch": "confirmed",
         "reassignment_completes": "min-isr",
         "missing_topic_id": "kept",
@@ -421,9 +426,10 @@ _KEEPS_ALL_SHOWN: Final = replace(_NEVER_DIVERGES, keeps_all_shown=True)
 _COUNTS_DAMAGE: Final = replace(_KEEPS_ALL_SHOWN, counts_damage=True)
 _DAMAGED_BY_LOSS: Final = replace(_COUNTS_DAMAGE, damaged_by_loss=True)
 
-MODES: Final[dict[str, Mode]] = {
-    entry.name: entry
-    for entry in (
+
+def _modes() -> tuple[Mode, ...]:
+    """All modes. A function, since the C of a module's own statements would be too long."""
+    return (
         Mode("hw", "0.10.2", "a new follower truncates to its high watermark", _HW, _NO_MORE),
         Mode(
             "kip101",
@@ -523,6 +529,7 @@ MODES: Final[dict[str, Mode]] = {
             _KRAFT.override(
                 {
                     "equal_partition_epoch": "keeps-pending-isr",
+                    "stopped_partition": "passed-over",
                     "stopped_load": "fails",
                     "offset_fetch": "confirmed",
                     "recreated_reply": "dropped",
@@ -551,7 +558,9 @@ MODES: Final[dict[str, Mode]] = {
             follows="3.9.0",
         ),
     )
-}
+
+
+MODES: Final[dict[str, Mode]] = {entry.name: entry for entry in _modes()}
 """Releases first, in order, then variants."""
 
 

@@ -668,6 +668,17 @@ class Rules:
             DEDUPLICATES,
         ),
     ]
+    stopped_partition: Annotated[
+        Literal["stays", "begins-behind", "begins-there", "passed-over"],
+        RuleSpec(
+            "What a producer that sends to several partitions does when the next batch of one of them has to wait for "
+            "another one in flight. It ends its request to that leader there, and begins the next one to any leader at "
+            "the same place; or behind it; or the next one to that leader with this partition, so that it sends "
+            "nothing for the others until then. Or it passes over the partition.",
+            "RecordAccumulator.drain to 2.0, and 2.1 to 3.2; KAFKA-13834 (3.3); passed-over: no release",
+            DEDUPLICATES,
+        ),
+    ]
     # KRaft.
     control_plane: Annotated[
         Literal["zookeeper", "kraft"],

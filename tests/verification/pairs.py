@@ -56,7 +56,13 @@ CLIENTS: Final = (
         "max.in.flight.requests.per.connection",
         "metadata.max.age.ms",
     ),
-    *("sim.end.offsets.interval.ms", "sim.partition.discovery", "sim.producers"),
+    *(
+        "sim.end.offsets.interval.ms",
+        "sim.partition.discovery",
+        "sim.producer.failure",
+        "sim.producer.shared",
+        "sim.producers",
+    ),
 )
 """Settings of producers and consumers."""
 NUMBERS: Final = (

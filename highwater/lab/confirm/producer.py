@@ -22,7 +22,7 @@ from highwater.lab.confirm.partitions import FIRST, KafkaPartition
 from sim.config import integer
 from sim.history.steps import ACK, REFUSED
 from sim.protocol.batch import NO_SEQUENCE
-from sim.protocol.client.producer_sequences import ProducerSequences
+from sim.protocol.client.producer_sequences import ProducerIdAndEpoch, ProducerSequences
 from sim.protocol.client.sender import ProducerBatch, Sender
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
@@ -311,7 +311,9 @@ class KafkaProducer:
         sequences = None
         if self._is_idempotent:
             try:
-                sequences = ProducerSequences(self._decide, self._new_producer_id, lambda _id, _epoch: None)
+                sequences = ProducerSequences(
+                    self._decide, ProducerIdAndEpoch(self._new_producer_id), lambda _id, _epoch: None
+                )
             except wire.RETRIABLE:
                 return None
         paced_ms = self._cluster.paced_ms(integer(self._config, "delivery.timeout.ms"))
@@ -346,7 +348,7 @@ class KafkaProducer:
             if batch.acks:
                 self._requests.append(request)
             self._pass(REQUEST, leader, partial(self._out[leader].append, request))
-        if sender.sequences is not None and sender.sequences.is_dead:
+        if sender.sequences is not None and sender.sequences.producer.is_dead:
             self._sender = None
             self._requests.clear()
 

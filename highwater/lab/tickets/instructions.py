@@ -169,6 +169,7 @@ _WAITS: Final[Mapping[str, Callable[[Pattern], str]]] = {
     steps.COMMIT.name: lambda pattern: f"Wait until the consumer has committed offset {pattern.offset}.",
     steps.COMMITTED_OFFSET.name: lambda _: "Wait until the consumer has been answered what is committed.",
     steps.NO_RECORD_IN_TIME.name: lambda _: "Wait until the consumer has found no record in the time of by_duration.",
+    steps.HELD_BACK.name: lambda _: "Wait until the producer has sent the batch that it held back.",
     steps.HW.name: lambda pattern: f"Wait until the high watermark of broker {pattern.broker} is {pattern.offset}.",
     steps.REPLICATED.name: lambda pattern: (
         f"Wait until leader {pattern.broker} knows that a follower has all below offset {pattern.offset}."

@@ -218,6 +218,52 @@ class BatchFailed(Step):
         return shown
 
 
+HELD_BACK: Final[StepKind] = StepKind(
+    "held-back", 69, Lane.PRODUCER,
+    "a producer sends a batch that it held back because of a batch of another partition: record = first id, count, "
+    "held_us, because_of = the other partition",
+    "The producer sends {records}, which a batch of {because_of} has held back.",
+    weight=CHANGE,
+)  # fmt: skip
+
+
+class HeldBack(Step):
+    """A producer sends a batch to a leader that it knew and could send to before.
+
+    Kafka: RecordAccumulator#drainBatchesForOneNode (2.6-4.4).
+
+    Attributes:
+        first_id: id of its first record.
+        count: number of its records.
+        held_us: for how long nothing but the other partition was in the way.
+        because_of: the partition whose next batch had to wait.
+    """
+
+    __slots__ = ("because_of", "count", "first_id", "held_us")
+
+    kind = HELD_BACK
+
+    def __init__(self, broker: int, first_id: int, count: int, held_us: int, because_of: str) -> None:
+        self.broker = broker
+        self.other = self.first_id = first_id
+        self.epoch = self.count = count
+        self.offset = self.held_us = held_us
+        self.because_of = because_of
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_held_back(self)
+
+    def fields(self) -> Shown:
+        return {
+            "broker": self.broker,
+            "record": self.first_id,
+            "count": self.count,
+            "held_us": self.held_us,
+            "because_of": self.because_of,
+        }
+
+
 PRODUCER_ID: Final[StepKind] = StepKind(
     "producer-id", 37, Lane.PRODUCER,
     "an idempotent producer continues with another id or epoch: producer_id, producer_epoch",

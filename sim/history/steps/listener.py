@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Acknowledges,
         BatchFailed,
         EndOffset,
+        HeldBack,
         OffsetsAnswer,
         Position,
         ProducerId,
@@ -168,6 +169,9 @@ class Listener:
         self.on_step(step)
 
     def on_batch_failed(self, step: BatchFailed) -> None:
+        self.on_step(step)
+
+    def on_held_back(self, step: HeldBack) -> None:
         self.on_step(step)
 
     def on_producer_id(self, step: ProducerId) -> None:

@@ -1,6 +1,7 @@
 """Sequences of an idempotent producer: assigning them, holding batches back, and handling responses.
 
-Kafka's TransactionManager without transactions, for one partition.
+Kafka's TransactionManager without transactions. `ProducerIdAndEpoch` is what all partitions of a producer share,
+`ProducerSequences` what each has of its own.
 """
 
 from __future__ import annotations
@@ -33,33 +34,90 @@ class Sequenced(Protocol):
     is_retry: bool
 
 
+class ProducerIdAndEpoch:
+    """The producer id and epoch of a producer, which its partitions share. Kafka: TransactionManager (1.1-4.4).
+
+    Args:
+        new_id: allocates producer ids.
+
+    Attributes:
+        producer_id: the current one, `NO_PRODUCER_ID` from its reset until the next `go_on`.
+        producer_epoch: its epoch.
+        is_dead: the producer was fatally fenced and cannot send any more.
+        partitions: the sequences in each partition to which it sends.
+    """
+
+    __slots__ = ("_new_id", "is_dead", "partitions", "producer_epoch", "producer_id")
+
+    def __init__(self, new_id: Callable[[], int]) -> None:
+        self._new_id = new_id
+        self.producer_id = new_id()
+        self.producer_epoch = 0
+        self.is_dead = False
+        self.partitions: list[ProducerSequences] = []
+
+    def go_on(self) -> None:
+        """Bump the epoch if a partition requires it, or take a new producer id after a reset. A bump renumbers the
+        batches in flight of those partitions only; the others go on with the former epoch until none of theirs is in
+        flight. A no-op for a fatally fenced producer.
+
+        Kafka: TransactionManager#bumpIdempotentEpochAndResetIdIfNeeded (2.6-4.4).
+        """
+        if self.is_dead:
+            return
+        bumps = False
+        for partition in self.partitions:
+            bumps = bumps or partition.wants_bump
+        if bumps:
+            self.producer_epoch += 1
+            for partition in self.partitions:
+                if partition.wants_bump:
+                    partition.begin_epoch()
+        elif self.producer_id == NO_PRODUCER_ID:
+            self.producer_id = self._new_id()
+        else:
+            return
+        for partition in self.partitions:
+            partition.changed(self.producer_id, self.producer_epoch)
+
+    def reset(self) -> None:
+        """Forget the producer id, with the sequences of all partitions; batches keep theirs.
+
+        Kafka: TransactionManager#resetProducerId (1.1-2.0), TransactionManager#resetIdempotentProducerId (2.6-4.4).
+        """
+        self.producer_id = NO_PRODUCER_ID
+        for partition in self.partitions:
+            partition.forget()
+
+
 class ProducerSequences:
     """Sequences of one producer in one partition. Kafka: TransactionManager (1.1-4.4), TxnPartitionEntry (3.9-4.4).
 
     Args:
         decide: rule ``producer_recovery`` decides the reaction to a gap and to a fenced epoch.
-        new_id: allocates producer ids.
+        producer: what the partitions of the producer share.
         changed: called with each new (producer id, producer epoch) after the first.
 
     Attributes:
-        producer_id: the current one, `NO_PRODUCER_ID` from its reset until the next `resolve`.
-        producer_epoch: its epoch.
+        producer: as given.
+        changed: as given.
         in_flight: batches with a sequence and no final response, by sequence; before KIP-360 as in a
             java.util.PriorityQueue, where only the first is sure to be the least.
-        is_dead: the producer was fatally fenced and cannot send any more.
+        wants_bump: whether the producer has to bump its epoch because of this partition. Kafka:
+            TransactionManager#requestEpochBumpForPartition (2.6), requestIdempotentEpochBumpForPartition (4.3).
         last_acked: last acknowledged sequence, -1 if none.
     """
 
-    def __init__(self, decide: Decisions, new_id: Callable[[], int], changed: Callable[[int, int], None]) -> None:
+    def __init__(self, decide: Decisions, producer: ProducerIdAndEpoch, changed: Callable[[int, int], None]) -> None:
         self._bumps = decide.bumps_producer_epoch
         self._survives_fencing = decide.producer_survives_fencing
-        self._new_id = new_id
-        self._changed = changed
-        self.producer_id = new_id()
-        self.producer_epoch = 0
+        self.producer = producer
+        self.changed = changed
+        producer.partitions.append(self)
+        self._of_producer_id = producer.producer_id
+        self._of_epoch = producer.producer_epoch
         self.in_flight: list[Sequenced] = []
-        self.is_dead = False
-        self._wants_bump = False
+        self.wants_bump = False
         self._next = 0
         self.last_acked = self._last_acked_offset = -1
         self._unresolved = -1
@@ -79,13 +137,11 @@ class ProducerSequences:
         return self._unresolved >= 0
 
     def resolve(self) -> None:
-        """Bump the epoch or reset the producer id before sending, if an earlier response requires it.
+        """Require another epoch, or reset the producer id, if the last batches in flight expired and the log may lack
+        them. `ProducerIdAndEpoch.go_on` follows.
 
-        That is also required if the last batches in flight expired and the log may lack them. A no-op for a fatally
-        fenced producer.
         Kafka: TransactionManager#maybeResolveSequences (2.6-4.4),
-        TransactionManager#shouldResetProducerStateAfterResolvingSequences (1.1-2.0),
-        TransactionManager#bumpIdempotentEpochAndResetIdIfNeeded (2.6-4.4).
+        TransactionManager#shouldResetProducerStateAfterResolvingSequences (1.1-2.0).
         """
         if self._unresolved >= 0 and not self.in_flight:
             self._next = max(self._next, 0)
@@ -93,29 +149,24 @@ class ProducerSequences:
                 self._unresolved = -1
             elif self._bumps.yes():
                 self._unresolved = -1
-                self._wants_bump = True
+                self.wants_bump = True
             else:
-                self._reset_producer_id()
-        if self.is_dead:
-            return
-        if self._wants_bump:
-            self._wants_bump = False
-            self.producer_epoch += 1
-            self._unresolved = -1
-            self._renumber()
-            self._changed(self.producer_id, self.producer_epoch)
-        elif self.producer_id == NO_PRODUCER_ID:
-            self.producer_id = self._new_id()
-            self._changed(self.producer_id, self.producer_epoch)
+                self.producer.reset()
+
+    def begin_epoch(self) -> None:
+        """Number the batches in flight anew, in the epoch that this partition required."""
+        self.wants_bump = False
+        self._unresolved = -1
+        self._renumber()
 
     def may_send(self, batch: Sequenced) -> bool:
         """Whether a batch may be sent: a retry waits for all earlier batches, a new batch until no sequence is
-        unresolved.
+        unresolved, and none of a former epoch is in flight.
 
         Kafka: RecordAccumulator#shouldStopDrainBatchesForPartition (2.6-4.4).
         """
         if batch.sequence == NO_SEQUENCE:
-            return self._unresolved < 0
+            return self._unresolved < 0 and not (self.in_flight and not self._is_current(self.in_flight[0]))
         return not self.in_flight or batch.sequence[2] == self.in_flight[0].sequence[2]
 
     def assign(self, batch: Sequenced) -> None:
@@ -125,8 +176,13 @@ class ProducerSequences:
         TransactionManager#addInFlightBatch (1.1-4.4).
         """
         if batch.sequence == NO_SEQUENCE:
+            producer = self.producer
             self._next = max(self._next, 0)
-            batch.sequence = (self.producer_id, self.producer_epoch, self._next)
+            is_stale = self._of_epoch != producer.producer_epoch or self._of_producer_id != producer.producer_id
+            if is_stale and not self.in_flight and self._survives_fencing.yes():
+                # Another partition has required the epoch: TransactionManager#maybeUpdateProducerIdAndEpoch.
+                self._renumber()
+            batch.sequence = (producer.producer_id, producer.producer_epoch, self._next)
             self._next += batch.count
             self.in_flight.append(batch)
             if not self._bumps.answer:
@@ -172,13 +228,13 @@ class ProducerSequences:
             if not in_doubt and (batch.rewritten or base_sequence != self.last_acked + 1):
                 return True
             if not in_doubt or base_sequence == self._unresolved:
-                self._wants_bump = self._bumps.yes()
+                self.wants_bump = self._bumps.yes()
             return self._bumps.yes()
         return error not in SEQUENCE_ERRORS
 
     def _may_retry_unknown(self, log_start: int) -> bool:
         if self._bumps.yes():
-            self._wants_bump = True
+            self.wants_bump = True
             return True
         if self._last_acked_offset < log_start:  # All acknowledged records are deleted, so none is missing.
             self._renumber()
@@ -191,15 +247,15 @@ class ProducerSequences:
         Kafka: TransactionManager#handleFailedBatch (2.6-4.4), Sender#failBatch (1.1-4.4).
         """
         if error == INVALID_PRODUCER_EPOCH and not self._survives_fencing.yes():
-            self.is_dead = True
+            self.producer.is_dead = True
         is_current = self._is_current(batch)
         if self._bumps.yes():
             self._remove_in_flight(batch)
             if is_current or self._survives_fencing.yes():
-                self._wants_bump = True
+                self.wants_bump = True
             return error
         if is_current and error in (OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID):
-            self._reset_producer_id()
+            self.producer.reset()
             return error
         if not is_current and error not in SEQUENCE_ERRORS:
             return OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -238,7 +294,8 @@ class ProducerSequences:
         """Kafka: TransactionManager#hasProducerIdAndEpoch (1.1-2.0), TransactionManager#hasStaleProducerIdAndEpoch
         (3.9-4.4).
         """
-        return batch.sequence[0] == self.producer_id and batch.sequence[1] == self.producer_epoch
+        producer = self.producer
+        return batch.sequence[0] == producer.producer_id and batch.sequence[1] == producer.producer_epoch
 
     def _remove_in_flight(self, batch: Sequenced) -> None:
         """Remove a batch from those in flight.
@@ -286,12 +343,8 @@ class ProducerSequences:
             in_flight[place], in_flight[above] = in_flight[above], in_flight[place]
             place = above
 
-    def _reset_producer_id(self) -> None:
-        """Reset all state with the producer id; batches keep their sequences.
-
-        Kafka: TransactionManager#resetProducerId (1.1-2.0), TransactionManager#resetIdempotentProducerId (2.6-4.4).
-        """
-        self.producer_id = NO_PRODUCER_ID
+    def forget(self) -> None:
+        """Forget all state, with the producer id; see `ProducerIdAndEpoch.reset`."""
         self.in_flight.clear()
         self._next = self._unresolved = self.last_acked = self._last_acked_offset = -1
 
@@ -301,9 +354,12 @@ class ProducerSequences:
         Kafka: TransactionManager#startSequencesAtBeginning (1.1-2.0), TxnPartitionMap#startSequencesAtBeginning
         (3.9-4.4).
         """
+        producer = self.producer
+        self._of_producer_id = producer.producer_id
+        self._of_epoch = producer.producer_epoch
         self._next = 0
         self.last_acked = -1
         for batch in self.in_flight:
-            batch.sequence = (self.producer_id, self.producer_epoch, self._next)
+            batch.sequence = (producer.producer_id, producer.producer_epoch, self._next)
             batch.rewritten = True
             self._next += batch.count

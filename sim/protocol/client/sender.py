@@ -1,7 +1,7 @@
 """A producer's sender: which batch is sent next, which are retried in which order, and which fail.
 
-It is for one partition. The host decides when to send and over which connection: back-off, requests in flight to a
-broker, their timeouts.
+It is for one partition, of which a producer may have several. The host decides when to send and over which connection:
+back-off, requests in flight to a broker, their timeouts.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ class Sender:
     Attributes:
         queue: batches waiting to be sent or retried.
         in_flight: sent batches without a response, in order of sending.
+        threw: whether handling the last result ended with an exception inside Kafka, so that it did not come to the
+            results of other partitions in the response.
+        muted: whether no other batch may be sent before the response to the last one. Kafka:
+            RecordAccumulator#mutePartition.
     """
 
     def __init__(
@@ -98,11 +102,12 @@ class Sender:
         self.sequences = sequences
         self.queue: list[ProducerBatch] = []
         self.in_flight: list[ProducerBatch] = []
-        self._muted = False
+        self.muted = False
+        self.threw = False
 
     def run_once(self, now_us: int, *, ready: bool) -> ProducerBatch | None:
-        """One round: take a batch from the queue, then fail expired batches. Returns the one to send now, which may
-        just have expired.
+        """One round of a producer with one partition: take a batch from the queue, then fail expired batches. Returns
+        the one to send now, which may just have expired.
 
         It is sent if the leader is known and one more request may be sent to it. Kafka: Sender#runOnce (2.6-4.4),
         Sender#sendProducerData (1.1-4.4), RecordAccumulator#drain.
@@ -110,25 +115,45 @@ class Sender:
         sequences = self.sequences
         if sequences is not None:
             sequences.resolve()
-            if sequences.is_dead:
-                self._abort()
+            sequences.producer.go_on()
+            if sequences.producer.is_dead:
+                self.abort()
                 return None
-        found = None
+        found = self.take() if ready and self.queue else None
+        self.expire(now_us)
+        return found
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the first batch in the queue has to wait for others in flight. Kafka:
+        RecordAccumulator#shouldStopDrainBatchesForPartition (2.6-4.4).
+        """
+        return bool(self.queue) and self.sequences is not None and not self.sequences.may_send(self.queue[0])
+
+    def take(self) -> ProducerBatch | None:
+        """Take the first batch from the queue, which is not empty, to be sent now; None if it has to wait for others.
+        Kafka: RecordAccumulator#drainBatchesForOneNode (2.6-4.4).
+        """
+        queue, sequences = self.queue, self.sequences
+        if self.muted or not (sequences is None or sequences.may_send(queue[0])):
+            return None
+        found = queue.pop(0)
+        if found.acks:
+            if sequences is not None:
+                sequences.assign(found)
+            self.in_flight.append(found)
+            self.muted = self._keeps_order
+        else:
+            found.is_done = True
+        return found
+
+    def expire(self, now_us: int) -> None:
+        """Fail batches that are older than ``delivery.timeout.ms``."""
         queue = self.queue
-        if ready and queue and not self._muted and (sequences is None or sequences.may_send(queue[0])):
-            found = queue.pop(0)
-            if found.acks:
-                if sequences is not None:
-                    sequences.assign(found)
-                self.in_flight.append(found)
-                self._muted = self._keeps_order
-            else:
-                found.is_done = True
         # Checked here, since in most rounds no batch has expired.
         latest_us = now_us - self._delivery_timeout_us
         if (self.in_flight and self.in_flight[0].due_us <= latest_us) or (queue and queue[0].due_us <= latest_us):
             self._expire(latest_us)
-        return found
 
     @property
     def next_expiry_us(self) -> int:
@@ -158,7 +183,8 @@ class Sender:
         """Handle a success; returns whether the application is notified. A response of DUPLICATE_SEQUENCE_NUMBER has no
         base offset (-1). Kafka: Sender#completeBatch.
         """
-        self._muted = False
+        self.muted = False
+        self.threw = False
         if self.sequences is not None and send.sequence != NO_SEQUENCE:
             self.sequences.completed(send, base_offset)
         if send.is_done:
@@ -171,7 +197,8 @@ class Sender:
         """Handle an error; returns whether the batch is retried (`ProducerSequences.may_retry`). Kafka:
         Sender#completeBatch, Sender#canRetry.
         """
-        self._muted = False
+        self.muted = False
+        self.threw = False
         sequences = self.sequences if send.sequence != NO_SEQUENCE else None
         if not send.is_done and now_us - send.due_us < self._delivery_timeout_us:
             if sequences is None:
@@ -184,7 +211,8 @@ class Sender:
         if sequences is not None and (not send.is_done or sequences.handles_late_failures()):
             reported = sequences.failed(send, error)
             if not reported:
-                return False  # Kafka throws here: the batch stays in flight until it expires.
+                self.threw = True
+                return False  # The batch stays in flight until it expires.
             error = reported
         if not send.is_done:
             self._end(send, error)
@@ -206,7 +234,8 @@ class Sender:
         place = 0
         if self.sequences is not None:
             if not self.sequences.in_flight:
-                return  # Kafka throws, as in `refused`.
+                self.threw = True
+                return
             for queued in self.queue:
                 if queued.sequence == NO_SEQUENCE or queued.sequence[2] >= send.sequence[2]:
                     break
@@ -214,7 +243,14 @@ class Sender:
         self.queue.insert(place, send)
         self.in_flight.remove(send)
 
-    def _abort(self) -> None:
+    def dispose(self) -> None:
+        """Break reference cycles with the host and with other partitions."""
+        self._failed = None
+        if self.sequences is not None:
+            self.sequences.producer.partitions.clear()
+            self.sequences = None
+
+    def abort(self) -> None:
         """Fail all batches. Kafka: RecordAccumulator#abortBatches, Sender#maybeAbortBatches (1.1-4.4)."""
         for send in [*self.in_flight, *self.queue]:
             self._end(send, INVALID_PRODUCER_EPOCH)

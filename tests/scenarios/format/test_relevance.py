@@ -102,6 +102,7 @@ RULES_DECIDE: Final = _REPAIRS | {
     "lifecycle_retry": ("rolling", "elr", 0, "back-off"),
     "unclean_recovery": ("all-min-isr-unclean", "kraft", 0, "log-inspection"),
     "isr_floor": ("hw-under-min-isr", "hw", 0, "min-isr"),
+    "stopped_partition": ("stopped-partition", "elr-4.3", 0, "passed-over"),
     "new_partition_reset": ("kafka-20539", "hw", 0, "earliest"),
     "duration_reset": ("reset-by-duration", "elr-4.3", 0, "latest"),
     "read_replica": ("follower-reads", "kip320", 0, "leader"),

@@ -258,6 +258,23 @@ def test_settings_without_effect_and_defaults_are_no_excuse() -> None:
     assert not converges_in_time(resolve({"replica.socket.timeout.ms": 60_001}), MODES["hw"].rules)
 
 
+def test_a_reassignment_that_keeps_a_replica_in_a_broken_directory_waits_for_an_operator() -> None:
+    config = {"default.replication.factor": 3, "min.insync.replicas": 2, "sim.log.dirs": 2}
+    world = World("kraft-repaired", brokers=4, config=config).ready()
+    cluster = world.cluster
+    directories = cluster.machines.directories[3]
+    directory = directories.directory_of(cluster.name)
+    assert directory is not None
+    assert cluster.fail_directory_for_good(3, directories.all.index(directory) + 1, by="test")
+    world.run(20)
+    assert cluster.control.reassign((1, 2, 3, 4))
+    convergence = validate(world, 60)
+    state = cluster.control.state_of(cluster.name)
+    assert cluster.control.reassignment(state) == ((4,), ())
+    assert set(state.isr) == {1, 2, 4}
+    assert convergence.partitions[0].waits_for_directory
+
+
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_reassignment_to_a_directory_that_stays_broken_waits_for_an_operator(fails: bool) -> None:
     config = {"default.replication.factor": 3, "min.insync.replicas": 2, "sim.log.dirs": 2}

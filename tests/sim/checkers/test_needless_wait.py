@@ -32,6 +32,7 @@ BOUNDS = {
     "rejoin_us": 4 * S,
     "acknowledge_us": 5 * S,
     "request_us": 6 * S,
+    "send_us": 1 * S,
 }
 
 
@@ -237,6 +238,14 @@ def test_the_time_over_the_bounds_adds_up() -> None:
     cluster.found(0)
     assert cluster.obstacles.lost_us == (2 + 3) * S
     assert len(cluster.history.findings.violations) == 1
+
+
+def test_a_batch_that_another_partition_held_back_waited_needlessly() -> None:
+    def held(seconds: int) -> list[str]:
+        return Cluster().after(9, steps.HeldBack(1, 7, 2, seconds * S, "orders-0")).found(0)
+
+    assert held(1) == []
+    assert held(2) == ["send"]
 
 
 def test_nothing_waits_for_a_deleted_partition() -> None:

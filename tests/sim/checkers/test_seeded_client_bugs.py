@@ -94,7 +94,7 @@ def test_a_leader_that_knows_too_little_of_its_producers_is_found(name: str, kin
 def takes_refusals_for_gaps(sequences: ProducerSequences, batch: Sequenced, error: str, log_start: int) -> bool:
     """Whether a batch is retried; every one that is out of order raises the epoch, not only the next one."""
     if error == OUT_OF_ORDER_SEQUENCE_NUMBER and not batch.rewritten:
-        sequences._wants_bump = True
+        sequences.wants_bump = True
         return True
     return original_may_retry(sequences, batch, error, log_start)
 

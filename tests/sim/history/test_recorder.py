@@ -22,7 +22,7 @@ CODES = {
     "controller-start": 55, "controller-end": 56, "controller-pause": 57, "controller-resume": 58, "raft-leader": 59,
     "metadata-lost": 60, "file-damaged": 61, "discovery": 62,
     "preferred-replica": 63,
-    "next-process": 64, "committed-offset": 65, "commit-ack": 66, "no-record-in-time": 68,
+    "next-process": 64, "committed-offset": 65, "commit-ack": 66, "no-record-in-time": 68, "held-back": 69,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = [

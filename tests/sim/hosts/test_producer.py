@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from sim.history import steps
@@ -7,6 +9,9 @@ from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.log import producer_state_manager
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH
 from tests.sim.world import SECOND_US, World
+
+if TYPE_CHECKING:
+    from sim.config import Value
 
 
 def test_batches_are_sent_at_their_times_and_in_order() -> None:
@@ -256,3 +261,22 @@ def test_a_request_to_a_former_leader_times_out_by_itself() -> None:
     acked = [step["record"] for step in world.of("ack")]
     assert acked.index(lost) > 0
     assert world.cluster.producer.idle
+
+
+@pytest.mark.parametrize(("failure", "sent"), [("goes-on", 3), ("stops", 1)])
+def test_an_application_goes_on_or_stops_when_a_batch_fails(failure: str, sent: int) -> None:
+    config: dict[str, Value] = {
+        "delivery.timeout.ms": 5_000,
+        "request.timeout.ms": 5_000,
+        "sim.producer.failure": failure,
+    }
+    world = World(config=config).ready()
+    producer = world.cluster.producer
+    now_us = world.cluster.kernel.now_us
+    world.cluster.links.cut(1, producer.node)
+    world.cluster.links.cut(producer.node, 1)
+    producer.schedule([ProducerBatch(number, 1, -1, now_us + number * 10 * SECOND_US) for number in range(3)])
+    world.run(9)
+    assert [step["record"] for step in world.of("batch-failed")] == [0]
+    world.run(30)
+    assert producer.sent == sent

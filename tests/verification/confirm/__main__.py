@@ -81,6 +81,7 @@ COUNTED: Final = {
     "e9dd274de646": "read where batches begin in two places",
     "4d0df77de8d3": "damaged no files, and compared deleted records that were still on the disk",
     "7e18597cefb5": "took an empty clean-shutdown marker, as of 2.6, for none, and did not remove it",
+    "8aef17df6b4f": "kept a producer's id with the sequences of its partition",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 STARTS_S: Final = 60.0
-_CLUSTER: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 _PROPERTIES: Final = """\
 process.roles=broker,controller
 node.id=1
@@ -85,17 +85,17 @@ def compiled(jars: Iterable[str], folder: Path, *programs: str) -> str:
 @contextmanager
 def _broker(class_path: str, folder: Path) -> Iterator[int]:
     """A broker that is its own controller; its port."""
-    port, controller = _free_port(), _free_port()
+    port, controller = free_port(), free_port()
     properties = folder / "server.properties"
     properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder), encoding="utf-8")
-    format_log = ["-cp", class_path, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties)]
+    format_log = ["-cp", class_path, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
     subprocess.run(java(*format_log), check=True, capture_output=True)
     with (folder / "broker.log").open("wb") as log:
         broker = subprocess.Popen(
             java("-Xmx400m", "-cp", class_path, "kafka.Kafka", str(properties)), stdout=log, stderr=log
         )
         try:
-            _wait_for(port)
+            wait_for(port)
             yield port
         finally:
             broker.kill()
@@ -107,14 +107,16 @@ def java(*words: str) -> list[str]:
     return [str(releases.java_command()), "-XX:TieredStopAtLevel=1", *words]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody uses."""
     with closing(socket.socket()) as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
 
 
-def _wait_for(port: int) -> None:
+def wait_for(port: int) -> None:
+    """Wait until a process answers at a port; raises TimeoutError if none does."""
     end = time.monotonic() + STARTS_S
     while True:
         with closing(socket.socket()) as probe:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.protocol.client.producer_sequences import ProducerSequences
+from sim.protocol.client.producer_sequences import ProducerIdAndEpoch, ProducerSequences
 from sim.protocol.client.sender import NETWORK_EXCEPTION, NEVER_US, ProducerBatch, Sender
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
@@ -33,7 +33,8 @@ class Driver:
         ids = itertools.count(7)
         sequences = None
         if idempotent:
-            sequences = ProducerSequences(decide, lambda: next(ids), lambda *change: self.changes.append(change))
+            producer = ProducerIdAndEpoch(lambda: next(ids))
+            sequences = ProducerSequences(decide, producer, lambda *change: self.changes.append(change))
         self.sender = Sender(decide, sequences, keeps_order=keeps_order, delivery_timeout_us=TIMEOUT_US)
         self.now_us = 0
         self.added = 0

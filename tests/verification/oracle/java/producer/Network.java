@@ -3,14 +3,20 @@ package org.apache.kafka.clients;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Deque;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Function;
 import java.util.function.Supplier;
 
 import highwater.Clock;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
 
 /** Connections to two brokers, which are always there; answers come when they are told to. */
@@ -22,10 +28,14 @@ public final class Network implements InvocationHandler {
     private final Supplier<AbstractResponse> producerIds;
     private ClientRequest asksForId;
     private int correlation;
-    /** To which brokers produce requests were sent since somebody looked. */
-    public final List<Integer> sent = new ArrayList<>();
+    private final Function<AbstractRequest, List<Integer>> partitions;
+    private final Map<Integer, Deque<List<Integer>>> waiting = new TreeMap<>();
+    /** To which brokers produce requests were sent since somebody looked, with their partitions. */
+    public final Map<Integer, List<Integer>> sent = new TreeMap<>();
 
-    public Network(Clock time, int most, Object leastLoaded, Supplier<AbstractResponse> producerIds) {
+    public Network(Clock time, int most, Object leastLoaded, Supplier<AbstractResponse> producerIds,
+                   Function<AbstractRequest, List<Integer>> partitions) {
+        this.partitions = partitions;
         this.time = time;
         this.most = most;
         this.leastLoaded = leastLoaded;
@@ -73,7 +83,11 @@ public final class Network implements InvocationHandler {
             asksForId = request;
             return;
         }
-        sent.add(Integer.valueOf(request.destination()));
+        int broker = Integer.parseInt(request.destination());
+        List<Integer> found = new ArrayList<>(partitions.apply(request.requestBuilder().build()));
+        Collections.sort(found);
+        sent.put(broker, found);
+        waiting.computeIfAbsent(broker, ignored -> new ArrayDeque<>()).add(found);
         inFlight.add(Connection.inFlight(request, time.nowMs));
     }
 
@@ -87,13 +101,17 @@ public final class Network implements InvocationHandler {
     }
 
     /** The oldest request to a broker is answered, if there is one. */
-    public void answer(int broker, AbstractResponse response) {
-        if (count(broker) > 0)
-            complete(inFlight.completeNext(String.valueOf(broker)).completed(response, time.nowMs));
+    public void answer(int broker, Function<List<Integer>, AbstractResponse> response) {
+        if (count(broker) > 0) {
+            AbstractResponse answer = response.apply(waiting.get(broker).poll());
+            complete(inFlight.completeNext(String.valueOf(broker)).completed(answer, time.nowMs));
+        }
     }
 
     /** The connection to a broker is lost, and there is another one at once. */
     public void lost(int broker) {
+        if (waiting.containsKey(broker))
+            waiting.get(broker).clear();
         for (NetworkClient.InFlightRequest request : inFlight.clearAll(String.valueOf(broker)))
             complete(Connection.disconnected(request, time.nowMs));
     }

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Deque;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -11,6 +12,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 import highwater.Clock;
+import highwater.Subject;
 import org.apache.kafka.clients.Network;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -21,11 +23,13 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.ProduceResponse;
 
 /** A producer's sending side, as far as it is the same in all releases. */
 public abstract class Producing {
-    static final TopicPartition PARTITION = new TopicPartition("t", 0);
+    static final String TOPIC = "t";
     static final int DELIVERY_TIMEOUT_MS = 100;
     static final int BATCH_BYTES = 256;
     static final long MEMORY_BYTES = 1 << 20;
@@ -37,6 +41,8 @@ public abstract class Producing {
     public final Network network;
     final Metrics metrics = new Metrics();
     final boolean keepsOrder;
+    private final List<TopicPartition> partitions = new ArrayList<>();
+    private final Node[] leaders;
     final TransactionManager transactions;
     final RecordAccumulator accumulator;
     final Sender sender;
@@ -46,13 +52,18 @@ public abstract class Producing {
     private final List<Object> sent = new ArrayList<>();
     private int lastId;
 
-    Producing(boolean idempotent, int mostInFlight) throws Exception {
-        network = new Network(time, mostInFlight, leastLoaded(), () -> producerId(++lastId));
+    Producing(boolean idempotent, int mostInFlight, int count) throws Exception {
+        network = new Network(time, mostInFlight, leastLoaded(), () -> producerId(++lastId), this::partitionsOf);
+        leaders = new Node[count];
+        for (int place = 0; place < count; place++) {
+            partitions.add(new TopicPartition(TOPIC, place));
+            leaders[place] = NODES.get(0);
+        }
         keepsOrder = mostInFlight == 1;
         transactions = idempotent ? transactions() : null;
         accumulator = accumulator();
         sender = sender();
-        lead(1);
+        lead(1, 0);
         for (int turn = 0; turn < 2; turn++) // The first producer id comes.
             run();
     }
@@ -69,34 +80,40 @@ public abstract class Producing {
 
     abstract void runOnce();
 
-    abstract Deque<ProducerBatch> queue();
+    abstract Deque<ProducerBatch> queue(TopicPartition partition);
 
-    abstract List<ProducerBatch> inFlight();
+    abstract List<ProducerBatch> inFlight(TopicPartition partition);
 
-    abstract int nextSequence() throws Exception;
+    abstract int nextSequence(TopicPartition partition) throws Exception;
 
-    abstract int lastAcked();
+    abstract int lastAcked(TopicPartition partition);
 
-    abstract void append(byte[] value, Callback told) throws Exception;
+    abstract void append(TopicPartition partition, byte[] value, Callback told) throws Exception;
+
+    /** The numbers of the partitions of which a produce request has batches. */
+    abstract List<Integer> partitionsOf(AbstractRequest request);
 
     abstract AbstractResponse producerId(long id);
 
-    abstract AbstractResponse response(Errors error, long baseOffset, long logStart);
+    abstract AbstractResponse response(Map<TopicPartition, ProduceResponse.PartitionResponse> results);
 
     /** 0: nobody. */
-    public void lead(int broker) {
-        Node leader = broker == 0 ? null : NODES.get(broker - 1);
+    public void lead(int broker, int place) {
+        leaders[place % leaders.length] = broker == 0 ? null : NODES.get(broker - 1);
         Node[] all = NODES.toArray(new Node[0]);
-        PartitionInfo partition = new PartitionInfo(PARTITION.topic(), PARTITION.partition(), leader, all, all);
-        metadata(new Cluster("c", NODES, Collections.singletonList(partition), Collections.emptySet(), Collections.emptySet()));
+        List<PartitionInfo> known = new ArrayList<>();
+        for (int each = 0; each < leaders.length; each++)
+            known.add(new PartitionInfo(TOPIC, each, leaders[each], all, all));
+        metadata(new Cluster("c", NODES, known, Collections.emptySet(), Collections.emptySet()));
     }
 
     /** Hands over a batch of so many records. */
-    public void add(int count) throws Exception {
+    public void add(int count, int place) throws Exception {
         int id = batches.size();
         pending.add(id);
-        append(new byte[1], (metadata, problem) -> tell(id, metadata, problem));
-        ProducerBatch batch = queue().peekLast();
+        TopicPartition partition = partitions.get(place % leaders.length);
+        append(partition, new byte[1], (metadata, problem) -> tell(id, metadata, problem));
+        ProducerBatch batch = queue(partition).peekLast();
         for (int more = 1; more < count; more++)
             batch.tryAppend(time.nowMs, null, new byte[1], new Header[0], null, time.nowMs);
         batch.closeForRecordAppends();
@@ -112,22 +129,36 @@ public abstract class Producing {
 
     /** One round; what is thrown ends here, as in Sender.run. */
     public void run() {
-        ProducerBatch first = queue() == null ? null : queue().peekFirst();
+        List<ProducerBatch> first = new ArrayList<>();
+        for (TopicPartition partition : partitions)
+            first.add(queue(partition) == null ? null : queue(partition).peekFirst());
         try {
             runOnce();
         } catch (RuntimeException ignored) { }
-        for (int broker : network.sent) {
-            List<Object> shown = shown(first);
-            shown.add(broker);
-            sent.add(shown);
-        }
+        network.sent.forEach((broker, places) -> {
+            for (int place : places) {
+                List<Object> shown = shown(first.get(place));
+                shown.add(broker);
+                sent.add(shown);
+            }
+        });
         network.sent.clear();
     }
 
-    public void answer(int broker, String error, long offset) {
+    /** Answers the oldest request: an error and an offset for each partition, whether it is in the request or not. */
+    public void answer(int broker, List<Object> results) {
+        network.answer(broker, places -> {
+            Map<TopicPartition, ProduceResponse.PartitionResponse> answered = new LinkedHashMap<>();
+            for (int place : places)
+                answered.put(partitions.get(place), result((String) results.get(2 * place), Subject.offset(results.get(2 * place + 1))));
+            return response(answered);
+        });
+    }
+
+    private static ProduceResponse.PartitionResponse result(String error, long offset) {
         Errors found = error.isEmpty() ? Errors.NONE : error.equals(NOT_LEADER) ? Errors.forCode(NOT_LEADER_CODE) : Errors.valueOf(error);
         boolean unknown = found == Errors.UNKNOWN_PRODUCER_ID;
-        network.answer(broker, response(found, found == Errors.NONE ? offset : -1, unknown ? offset : -1));
+        return new ProduceResponse.PartitionResponse(found, found == Errors.NONE ? offset : -1, -1, unknown ? offset : -1);
     }
 
     private List<Object> shown(ProducerBatch batch) {
@@ -158,12 +189,17 @@ public abstract class Producing {
             seen.add("fenced");
             return seen;
         }
-        seen.add(queue() == null ? Collections.emptyList() : ids(queue()));
-        seen.add(ids(inFlight()));
+        for (TopicPartition each : partitions) {
+            seen.add(queue(each) == null ? Collections.emptyList() : ids(queue(each)));
+            seen.add(ids(inFlight(each)));
+            if (transactions != null) {
+                var current = transactions.producerIdAndEpoch();
+                short epoch = current.producerId < 0 ? -1 : current.epoch;
+                seen.add(Arrays.asList(current.producerId, epoch, nextSequence(each), lastAcked(each)));
+                seen.add(Arrays.asList(transactions.hasUnresolvedSequence(each), transactions.firstInFlightSequence(each)));
+            }
+        }
         if (transactions != null) {
-            var current = transactions.producerIdAndEpoch();
-            seen.add(Arrays.asList(current.producerId, current.producerId < 0 ? -1 : current.epoch, nextSequence(), lastAcked()));
-            seen.add(Arrays.asList(transactions.hasUnresolvedSequence(PARTITION), transactions.firstInFlightSequence(PARTITION)));
             List<Object> sequences = new ArrayList<>();
             for (int id : pending)
                 if (batches.get(id).hasSequence())

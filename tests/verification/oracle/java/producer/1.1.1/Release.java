@@ -1,6 +1,9 @@
 package org.apache.kafka.clients.producer.internals;
 
 import java.lang.reflect.Field;
+import org.apache.kafka.common.requests.ProduceRequest;
+import org.apache.kafka.common.requests.AbstractRequest;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
@@ -25,8 +28,8 @@ public final class Release extends Producing {
     private static final Field NEXT = next();
     private Metadata metadata;
 
-    public Release(boolean idempotent, int mostInFlight) throws Exception {
-        super(idempotent, mostInFlight);
+    public Release(boolean idempotent, int mostInFlight, int partitions) throws Exception {
+        super(idempotent, mostInFlight, partitions);
     }
 
     private static Field next() {
@@ -73,29 +76,29 @@ public final class Release extends Producing {
     }
 
     @Override
-    Deque<ProducerBatch> queue() {
-        return accumulator.batches().get(PARTITION);
+    Deque<ProducerBatch> queue(TopicPartition partition) {
+        return accumulator.batches().get(partition);
     }
 
     @Override
-    List<ProducerBatch> inFlight() {
+    List<ProducerBatch> inFlight(TopicPartition partition) {
         return Collections.emptyList();
     }
 
     @Override
-    int nextSequence() throws Exception {
-        Integer next = ((Map<?, Integer>) NEXT.get(transactions)).get(PARTITION);
+    int nextSequence(TopicPartition partition) throws Exception {
+        Integer next = ((Map<?, Integer>) NEXT.get(transactions)).get(partition);
         return next == null ? 0 : next;
     }
 
     @Override
-    int lastAcked() {
-        return transactions.lastAckedSequence(PARTITION);
+    int lastAcked(TopicPartition partition) {
+        return transactions.lastAckedSequence(partition);
     }
 
     @Override
-    void append(byte[] value, Callback told) throws InterruptedException {
-        accumulator.append(PARTITION, time.nowMs, null, value, null, told, 0);
+    void append(TopicPartition partition, byte[] value, Callback told) throws InterruptedException {
+        accumulator.append(partition, time.nowMs, null, value, null, told, 0);
     }
 
     @Override
@@ -104,8 +107,15 @@ public final class Release extends Producing {
     }
 
     @Override
-    AbstractResponse response(Errors error, long baseOffset, long logStart) {
-        return new ProduceResponse(Collections.singletonMap(
-            PARTITION, new ProduceResponse.PartitionResponse(error, baseOffset, RecordBatch.NO_TIMESTAMP, logStart)));
+    AbstractResponse response(Map<TopicPartition, ProduceResponse.PartitionResponse> results) {
+        return new ProduceResponse(results);
+    }
+
+    @Override
+    List<Integer> partitionsOf(AbstractRequest request) {
+        List<Integer> found = new ArrayList<>();
+        for (TopicPartition partition : ((ProduceRequest) request).partitionRecordsOrFail().keySet())
+            found.add(partition.partition());
+        return found;
     }
 }

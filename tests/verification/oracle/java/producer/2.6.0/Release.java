@@ -1,5 +1,11 @@
 package org.apache.kafka.clients.producer.internals;
 
+import org.apache.kafka.common.requests.ProduceRequest;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.TopicPartition;
+import java.util.Map;
+import java.util.List;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
 
@@ -18,8 +24,8 @@ import org.apache.kafka.common.utils.LogContext;
 public final class Release extends Recent {
     private Cluster cluster;
 
-    public Release(boolean idempotent, int mostInFlight) throws Exception {
-        super(idempotent, mostInFlight);
+    public Release(boolean idempotent, int mostInFlight, int partitions) throws Exception {
+        super(idempotent, mostInFlight, partitions);
     }
 
     @Override
@@ -57,18 +63,25 @@ public final class Release extends Recent {
     }
 
     @Override
-    Deque<ProducerBatch> queue() {
-        return accumulator.batches().get(PARTITION);
+    Deque<ProducerBatch> queue(TopicPartition partition) {
+        return accumulator.batches().get(partition);
     }
 
     @Override
-    void append(byte[] value, Callback told) throws InterruptedException {
-        accumulator.append(PARTITION, time.nowMs, null, value, null, told, 0, false, time.nowMs);
+    void append(TopicPartition partition, byte[] value, Callback told) throws InterruptedException {
+        accumulator.append(partition, time.nowMs, null, value, null, told, 0, false, time.nowMs);
     }
 
     @Override
-    AbstractResponse response(Errors error, long baseOffset, long logStart) {
-        return new ProduceResponse(Collections.singletonMap(
-            PARTITION, new ProduceResponse.PartitionResponse(error, baseOffset, RecordBatch.NO_TIMESTAMP, logStart)));
+    AbstractResponse response(Map<TopicPartition, ProduceResponse.PartitionResponse> results) {
+        return new ProduceResponse(results);
+    }
+
+    @Override
+    List<Integer> partitionsOf(AbstractRequest request) {
+        List<Integer> found = new ArrayList<>();
+        for (TopicPartition partition : ((ProduceRequest) request).partitionRecordsOrFail().keySet())
+            found.add(partition.partition());
+        return found;
     }
 }

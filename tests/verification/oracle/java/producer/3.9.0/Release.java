@@ -1,5 +1,11 @@
 package org.apache.kafka.clients.producer.internals;
 
+import java.util.LinkedHashMap;
+import org.apache.kafka.common.requests.ProduceRequest;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.TopicPartition;
+import java.util.List;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Deque;
 import java.util.Map;
@@ -24,8 +30,8 @@ public final class Release extends Recent {
     private Cluster cluster;
     private MetadataSnapshot snapshot;
 
-    public Release(boolean idempotent, int mostInFlight) throws Exception {
-        super(idempotent, mostInFlight);
+    public Release(boolean idempotent, int mostInFlight, int partitions) throws Exception {
+        super(idempotent, mostInFlight, partitions);
     }
 
     @Override
@@ -50,17 +56,26 @@ public final class Release extends Recent {
     }
 
     @Override
-    void append(byte[] value, Callback told) throws InterruptedException {
-        accumulator.append(PARTITION.topic(), PARTITION.partition(), time.nowMs, null, value, null, callbacks(told), 0, false, // before 4.0.0
-        accumulator.append(PARTITION.topic(), PARTITION.partition(), time.nowMs, null, value, null, callbacks(told), 0, // from 4.0.0
+    void append(TopicPartition partition, byte[] value, Callback told) throws InterruptedException {
+        accumulator.append(partition.topic(), partition.partition(), time.nowMs, null, value, null, callbacks(told), 0, false, // before 4.0.0
+        accumulator.append(partition.topic(), partition.partition(), time.nowMs, null, value, null, callbacks(told), 0, // from 4.0.0
             time.nowMs, cluster);
     }
 
     @Override
-    AbstractResponse response(Errors error, long baseOffset, long logStart) {
-        return new ProduceResponse(Map.of(PARTITION, new ProduceResponse.PartitionResponse(error, baseOffset, -1, logStart))); // before 4.0.0
-        return new ProduceResponse(Map.of( // from 4.0.0
-            new TopicIdPartition(Uuid.ZERO_UUID, PARTITION), new ProduceResponse.PartitionResponse(error, baseOffset, -1, logStart))); // from 4.0.0
+    AbstractResponse response(Map<TopicPartition, ProduceResponse.PartitionResponse> results) {
+        return new ProduceResponse(results); // before 4.0.0
+        Map<TopicIdPartition, ProduceResponse.PartitionResponse> named = new LinkedHashMap<>(); // from 4.0.0
+        results.forEach((partition, result) -> named.put(new TopicIdPartition(Uuid.ZERO_UUID, partition), result)); // from 4.0.0
+        return new ProduceResponse(named); // from 4.0.0
+    }
+
+    @Override
+    List<Integer> partitionsOf(AbstractRequest request) {
+        List<Integer> found = new ArrayList<>();
+        ((ProduceRequest) request).data().topicData().forEach(
+            topic -> topic.partitionData().forEach(partition -> found.add(partition.index())));
+        return found;
     }
 
     private ProducerMetadata metadata() {
@@ -100,8 +115,8 @@ public final class Release extends Recent {
     }
 
     @Override
-    Deque<ProducerBatch> queue() {
-        return accumulator.getDeque(PARTITION);
+    Deque<ProducerBatch> queue(TopicPartition partition) {
+        return accumulator.getDeque(partition);
     }
 
     private RecordAccumulator.AppendCallbacks callbacks(Callback told) {

@@ -2,14 +2,15 @@ package org.apache.kafka.clients.producer.internals;
 
 import java.util.List;
 
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.message.InitProducerIdResponseData;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.InitProducerIdResponse;
 
 /** What is the same from 2.6 on. */
 abstract class Recent extends Producing {
-    Recent(boolean idempotent, int mostInFlight) throws Exception {
-        super(idempotent, mostInFlight);
+    Recent(boolean idempotent, int mostInFlight, int partitions) throws Exception {
+        super(idempotent, mostInFlight, partitions);
     }
 
     @Override
@@ -18,18 +19,18 @@ abstract class Recent extends Producing {
     }
 
     @Override
-    List<ProducerBatch> inFlight() {
-        return sender.inFlightBatches(PARTITION);
+    List<ProducerBatch> inFlight(TopicPartition partition) {
+        return sender.inFlightBatches(partition);
     }
 
     @Override
-    int nextSequence() {
-        return transactions.sequenceNumber(PARTITION);
+    int nextSequence(TopicPartition partition) {
+        return transactions.sequenceNumber(partition);
     }
 
     @Override
-    int lastAcked() {
-        return transactions.lastAckedSequence(PARTITION).orElse(-1);
+    int lastAcked(TopicPartition partition) {
+        return transactions.lastAckedSequence(partition).orElse(-1);
     }
 
     @Override
