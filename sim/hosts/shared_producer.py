@@ -195,9 +195,9 @@ class SharedProducer:
         else:
             return
         self._sent.remove(sent)
-        results = {id(one.request): one for one in (response, *response.others)}
+        responses = (response, *response.others)
         for request, batch, partition in sent.parts:
-            partition.handle(results[id(request)], batch)
+            partition.handle(next(one for one in responses if one.request is request), batch)
             if partition.sender.threw:
                 break
         self.run()
