@@ -70,7 +70,7 @@ class SharedProducer:
         epoch: its producer id and epoch, if it is idempotent.
     """
 
-    __slots__ = ("_accumulator", "_closed", "_ids", "_is_refreshing", "_sent", "_timer_us", "epoch", "partitions")
+    __slots__ = ("_accumulator", "_closed", "_ids", "_sent", "_timer_us", "epoch", "partitions")
 
     def __init__(self, ids: Iterator[int], decide: Decisions) -> None:
         self._ids = ids
@@ -81,7 +81,6 @@ class SharedProducer:
         """Broker -> number of connections to it that were closed."""
         self._accumulator = RecordAccumulator(decide)
         self._timer_us = NEVER_US
-        self._is_refreshing = False
 
     def _new_epoch(self) -> ProducerIdAndEpoch:
         return ProducerIdAndEpoch(partial(next, self._ids))
@@ -240,16 +239,6 @@ class SharedProducer:
         for partition in self.partitions:
             partition.schedule([])
 
-    def refresh(self, partition: PartitionProducer) -> None:
-        """Request the metadata of all partitions, as a producer does when it needs those of one."""
-        if self._is_refreshing:
-            return
-        self._is_refreshing = True
-        for other in self.partitions:
-            if other is not partition and other.has_begun:
-                other.refresh()
-        self._is_refreshing = False
-
     def least_loaded(self, brokers: tuple[int, ...], since: int) -> int:
         """The index, from `since` on, of a broker with the fewest requests in flight, which is asked for metadata.
 
@@ -363,9 +352,16 @@ class PartitionProducer(Producer):
         super().begin()
 
     def refresh(self) -> None:
+        """Request the metadata of all partitions, as a producer does when it needs those of one."""
+        self.refresh_alone()
+        for other in self._shared.partitions:
+            if other is not self and other.has_begun:
+                other.refresh_alone()
+
+    def refresh_alone(self) -> None:
+        """Request the metadata of this partition."""
         self._next_broker = self._shared.least_loaded(self.bootstrap, self._next_broker)
         super().refresh()
-        self._shared.refresh(self)
 
     def run(self) -> None:
         self._shared.run()
