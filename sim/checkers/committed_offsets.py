@@ -6,7 +6,7 @@ it is the commit that the application was last told has succeeded, or one that w
 ``committed-offset-back``: it is an older one, or none. The record of the acknowledged commit may be lost (then there is
 a ``committed-loss`` of it, too), or a coordinator that lacks it answers. The promise covers it as it covers the record.
 Kafka says of its answer that "it should never return a stale offset".
-Kafka: GroupMetadataManager#getOffsets.
+Kafka: GroupMetadataManager#getOffsets (0.10.2-3.9), GroupCoordinatorService#fetchOffsets (3.9-4.4).
 
 Does not verify: an acknowledged commit that no new process asks for, except that its record is kept (`CommittedLoss`);
 what an ideal offset store answers.

@@ -15,7 +15,7 @@ class FullDisks:
     high watermarks. All that was written stays, and the next process uses the directory again, until its own first
     write.
 
-    Kafka: UnifiedLog#append (3.9-4.4), Log#append (0.10.2-2.6), CheckpointFileWithFailureHandler#write (2.6-4.4),
+    Kafka: UnifiedLog#append (3.9-4.4), Log#append (0.10.2-2.6), CheckpointFileWithFailureHandler#write (3.9-4.4),
     ReplicaManager#checkpointHighWatermarks.
 
     Args:

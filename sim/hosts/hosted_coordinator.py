@@ -71,7 +71,7 @@ class HostedCoordinator(CoordinatorHost):
         return True
 
     def _find(self, request: FindCoordinatorRequest) -> None:
-        """Kafka: KafkaApis#handleFindCoordinatorRequest."""
+        """Kafka: KafkaApis#handleFindCoordinatorRequest (1.1-4.4)."""
         leader, _ = self._replicas.metadata.leaders.get(OFFSETS, UNKNOWN_LEADER)
         error = COORDINATOR_NOT_AVAILABLE if leader == NO_LEADER else NONE
         self._broker.reply(request.node, FindCoordinatorResponse(request, error, leader))

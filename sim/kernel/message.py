@@ -14,6 +14,8 @@ from sim.kernel.values import parts
 
 ABOUT: Final = 24
 """Number of bits of each of the two numbers in a subject."""
+NUMBER: Final = (1 << ABOUT) - 1
+"""The bits of such a number."""
 KIND: Final = 2 * ABOUT
 """Shift of a message's kind in its subject; kinds are below 128."""
 REPLY: Final = 1 << (KIND + 7)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import abc
 from typing import Final
 
-from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
+from sim.kernel.message import ABOUT, ALIKE, KIND, NUMBER, REPLY, Message
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 
 NONE: Final = ""
@@ -428,7 +428,8 @@ class ListOffsetsRequest(Message):
         self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
-        return LIST_OFFSETS + (self.timestamp << ABOUT) + self.leader_epoch
+        when = min(self.timestamp, self.timestamp & NUMBER)  # `sim.history.records.VALIDATION_IDS` have more bits.
+        return LIST_OFFSETS + (when << ABOUT) + self.leader_epoch
 
     def needs(self, names: abc.Container[str]) -> bool:
         """See `Event.needs`."""

@@ -104,7 +104,8 @@ class ProducerSequences:
         in_flight: batches with a sequence and no final response, by sequence; before KIP-360 as in a
             java.util.PriorityQueue, where only the first is sure to be the least.
         wants_bump: whether the producer has to bump its epoch because of this partition. Kafka:
-            TransactionManager#requestEpochBumpForPartition (2.6), requestIdempotentEpochBumpForPartition (4.3).
+            TransactionManager#requestEpochBumpForPartition (2.6-3.9),
+            TransactionManager#requestIdempotentEpochBumpForPartition (4.1-4.4).
         last_acked: last acknowledged sequence, -1 if none.
     """
 

@@ -55,7 +55,7 @@ class RecordAccumulator:
             senders: of all its partitions, in the order of the cluster's metadata.
             is_ready: for each, whether it has a batch that does not wait for a back-off.
 
-        Kafka: RecordAccumulator#drainBatchesForOneNode (2.6-4.4), RecordAccumulator#drain (0.10.2-2.0).
+        Kafka: RecordAccumulator#drainBatchesForOneNode (2.6-4.4), RecordAccumulator#drain.
         """
         drained = Drained()
         batches = drained.batches

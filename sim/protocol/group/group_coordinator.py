@@ -123,8 +123,8 @@ class _Deferred:
 class GroupCoordinator:
     """See the module.
 
-    Kafka: GroupCoordinator (0.10.2-3.9), GroupMetadataManager (0.10.2-3.9), CoordinatorRuntime (4.1-4.4),
-    OffsetMetadataManager (4.1-4.4).
+    Kafka: GroupCoordinator#doCommitOffsets (0.10.2-3.9), GroupMetadataManager#storeOffsets (1.1-3.9),
+    CoordinatorRuntime (3.9-4.4), OffsetMetadataManager (3.9-4.4).
 
     Attributes:
         state: `INITIAL`, `LOADING`, `ACTIVE` or `FAILED`.
@@ -172,8 +172,9 @@ class GroupCoordinator:
     # Leadership.
 
     def elected(self, epoch: int) -> None:
-        """The broker leads the partition in an epoch: load. Kafka: GroupCoordinator#onElection (3.9),
-        GroupCoordinator#handleGroupImmigration (0.10.2-2.0), CoordinatorRuntime#scheduleLoadOperation.
+        """The broker leads the partition in an epoch: load. Kafka: GroupCoordinator#handleGroupImmigration
+        (0.10.2-2.0), GroupMetadataManager#scheduleLoadGroupAndOffsets (2.0-3.9),
+        CoordinatorRuntime#scheduleLoadOperation (3.9-4.4).
         """
         if epoch > self._elected:
             self._elected = epoch
@@ -183,8 +184,9 @@ class GroupCoordinator:
             self._host.run_later(self.load, epoch)
 
     def resigned(self, epoch: int) -> None:
-        """The broker no longer leads: unload. Kafka: GroupCoordinator#onResignation (3.9),
-        GroupCoordinator#handleGroupEmigration (0.10.2-2.0), CoordinatorRuntime#scheduleUnloadOperation.
+        """The broker no longer leads: unload. Kafka: GroupCoordinator#handleGroupEmigration (0.10.2-2.0),
+        GroupMetadataManager#removeGroupsForPartition (0.10.2-3.9),
+        CoordinatorRuntime#scheduleUnloadOperation (3.9-4.4).
         """
         if self._elected >= 0:
             self._has_followed = True
@@ -194,7 +196,7 @@ class GroupCoordinator:
         """Read the log up to its end, beyond the HW. Rule ``stopped_load`` decides what becomes of a coordinator that
         no longer leads when it begins.
 
-        Kafka: GroupMetadataManager#doLoadGroupsAndOffsets (2.0-3.9), CoordinatorLoaderImpl#doLoad (4.1-4.4).
+        Kafka: GroupMetadataManager#doLoadGroupsAndOffsets (2.0-3.9), CoordinatorLoaderImpl#doLoad (3.9-4.4).
         """
         if epoch < self.epoch:
             return
@@ -224,7 +226,7 @@ class GroupCoordinator:
 
     def unload(self, epoch: int) -> None:
         """Forget everything, unless a newer epoch was loaded since. Kafka: GroupMetadataManager#removeGroupsAndOffsets
-        (3.9), CoordinatorRuntime.CoordinatorContext#unload (4.1-4.4).
+        (3.9), CoordinatorRuntime.CoordinatorContext#unload (3.9-4.4).
         """
         if epoch != NO_EPOCH_GIVEN and epoch < self.epoch:
             return
@@ -244,7 +246,9 @@ class GroupCoordinator:
             self._answer(one.request, NOT_COORDINATOR)
 
     def _error(self) -> str:
-        """Kafka: GroupCoordinator#validateGroupStatus, CoordinatorRuntime#withActiveContextOrThrow (4.1-4.4)."""
+        """Kafka: GroupCoordinator#validateGroupStatus (2.0-3.9), CoordinatorRuntime#withActiveContextOrThrow
+        (3.9-4.4).
+        """
         if self.state == LOADING:
             return COORDINATOR_LOAD_IN_PROGRESS
         return NONE if self.state == ACTIVE else NOT_COORDINATOR
@@ -252,8 +256,8 @@ class GroupCoordinator:
     # Commits.
 
     def commit(self, request: OffsetCommitRequest) -> None:
-        """Handle a commit: append it. Kafka: GroupMetadataManager#storeOffsets, OffsetMetadataManager#commitOffset
-        (4.1-4.4).
+        """Handle a commit: append it. Kafka: GroupMetadataManager#storeOffsets (1.1-3.9),
+        OffsetMetadataManager#commitOffset (3.9-4.4).
         """
         commit = request.commit
         error = self._error()
@@ -273,7 +277,7 @@ class GroupCoordinator:
         """A record was appended, with acks=all replicated, or refused.
 
         Kafka: GroupMetadataManager#createPutCacheCallback (3.9),
-        CoordinatorRuntime.CoordinatorContext#flushCurrentBatch (4.1-4.4).
+        CoordinatorRuntime.CoordinatorContext#flushCurrentBatch (3.9-4.4).
         """
         request = self._appending.pop(record, None)
         if request is None:
@@ -314,9 +318,7 @@ class GroupCoordinator:
         self._defer(request, self._confirmed(request))
 
     def _defer(self, request: GroupRequest, commit: OffsetCommit | None) -> None:
-        """Answer when the HW has passed what the memory has now. Kafka:
-        CoordinatorRuntime.CoordinatorContext#waitForPendingWrites (4.3-4.4), DeferredEventQueue#add.
-        """
+        """Answer when the HW has passed what the memory has now. Kafka: DeferredEventQueue#add (3.9-4.4)."""
         self._deferred.append(_Deferred(self._written, request, commit))
         self._host.await_commit(request)
 
@@ -326,8 +328,8 @@ class GroupCoordinator:
 
         Rule ``coordinator_hw`` decides on the HW of a follower, whose log may have lost what the coordinator wrote, and
         of a leader that has followed since.
-        Kafka: CoordinatorRuntime.HighWatermarkListener#onHighWatermarkUpdated (4.1-4.4),
-        SnapshottableCoordinator#updateLastCommittedOffset (4.1-4.4).
+        Kafka: CoordinatorRuntime.HighWatermarkListener#onHighWatermarkUpdated (3.9-4.4),
+        SnapshottableCoordinator#updateLastCommittedOffset (3.9-4.4).
         """
         if self.state != ACTIVE or hw <= self._committed or not self._decide.replays_offsets.answer:
             return
@@ -348,7 +350,7 @@ class GroupCoordinator:
 
     def expire(self, request: GroupRequest) -> None:
         """A request waited for ``offsets.commit.timeout.ms``. Its record stays in the log. Kafka:
-        DelayedProduce#onExpiration, CoordinatorRuntime.OperationTimeout (4.1-4.4).
+        DelayedProduce#onExpiration, CoordinatorRuntime.OperationTimeout (3.9-4.4).
         """
         for place, one in enumerate(self._deferred):
             if one.request is request:
@@ -365,8 +367,8 @@ class GroupCoordinator:
     # Fetches.
 
     def fetch(self, request: OffsetFetchRequest) -> None:
-        """Answer the committed offset. Kafka: GroupMetadataManager#getOffsets, GroupCoordinatorService#fetchOffsets
-        (4.1-4.4).
+        """Answer the committed offset. Kafka: GroupMetadataManager#getOffsets (0.10.2-3.9),
+        GroupCoordinatorService#fetchOffsets (3.9-4.4).
 
         Rule ``offset_fetch`` decides whether the coordinator confirms first that it still leads.
         """

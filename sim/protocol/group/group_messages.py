@@ -25,7 +25,7 @@ OFFSET_FETCH: Final = 11 << KIND
 class OffsetCommit(NamedTuple):
     """A record of the offsets partition: the offset that a group has committed for a partition.
 
-    Kafka: OffsetAndMetadata.
+    Kafka: common.OffsetAndMetadata (0.10.2-3.9), coordinator.group.OffsetAndMetadata (3.9-4.4).
 
     Attributes:
         record: its record id, by which its contents are known wherever a log has it (`CommittedOffsets.records`).

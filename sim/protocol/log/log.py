@@ -189,7 +189,7 @@ class Log:
         self.below.clear()
         self.log_start = self.leo = offset
         self.segments[:] = [offset]
-        self.producers.reload(offset, offset)
+        self.producers.truncate_fully(offset)
         return removed
 
     def roll(self, base_offset: int) -> None:

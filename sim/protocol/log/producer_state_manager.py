@@ -138,6 +138,11 @@ class ProducerStateManager:
             if self.snapshots_reloads:
                 self.take_snapshot(end)
 
+    def truncate_fully(self, offset: int) -> None:
+        """Forget everything. Kafka: ProducerStateManager#truncateFullyAndStartAt (3.9-4.4)."""
+        self.empty_from = -1
+        self.reload(offset, offset)
+
     def reload_truncated(self, log: Log, removed: list[Batch]) -> None:
         """`reload` after a truncation, which leaves a state without producers as it is.
 
@@ -245,8 +250,8 @@ def latest_batches(
                 return found
             if forgets_deleted and batch.last_offset < min(state.loaded_at, state.loaded_start):
                 return found
-            if found and not found[-1].base_sequence:  # The producer had been forgotten and restarted its sequences.
-                return found
+            if forgets_deleted and found and not found[-1].base_sequence:
+                return found  # The producer had been forgotten, and began its sequences anew.
             found.append(batch)
             if len(found) == RETAINED or (snapshots_have_last and batch.last_offset < state.loaded_at):
                 return found
@@ -305,7 +310,7 @@ def check(
         return INVALID_PRODUCER_EPOCH, None
     if producer_epoch > newest.producer_epoch:
         return OUT_OF_ORDER_SEQUENCE_NUMBER if base_sequence else NONE, None
-    for batch in known:
+    for batch in reversed(known):  # Of two with one sequence, the older one.
         if batch.base_sequence == base_sequence and batch.count == count:
             return NONE, batch
     if base_sequence != newest.base_sequence + newest.count:

@@ -5,7 +5,7 @@ import pytest
 from sim.config import Value
 from sim.environment.topology import Topology
 from sim.protocol.batch import Batch
-from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING
+from sim.protocol.client.consumer_position import AWAIT_VALIDATION, FETCHING, FetchPosition
 from sim.protocol.messages import (
     AGREES,
     OFFSET_OUT_OF_RANGE,
@@ -87,6 +87,17 @@ def test_a_metadata_request_that_ends_with_its_connection_is_sent_again() -> Non
     world.run(1)
     assert consumer.leader == 1
     assert not consumer.is_stuck
+
+
+def test_a_request_that_is_lost_ends_the_wait_after_an_answer_without_an_offset() -> None:
+    consumer = World().ready().cluster.consumer
+    consumer._reset.from_us = later = consumer.kernel.now_us + consumer.timeout_us
+    consumer.connection_lost()
+    assert consumer._reset.from_us == later  # No request was under way.
+    request = OffsetsForLeaderEpochRequest(consumer.node, [], [], with_epoch=True)
+    consumer._validations.append((request, FetchPosition(0)))
+    consumer.connection_lost()
+    assert consumer._reset.from_us == 0
 
 
 def test_consumer_inside_a_batch_shows_the_rest_of_it() -> None:

@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from sim.config import Value
+from sim.history.records import VALIDATION_IDS
 from sim.hosts import zk_messages
 from sim.kernel.message import Message
 from sim.kernel.values import fields_of
@@ -122,3 +123,11 @@ def test_messages_are_equal_by_what_they_say(kind: type) -> None:
 
 def test_kinds_of_messages_are_different() -> None:
     assert messages.MetadataRequest(1, "p") != quorum_messages.GetReplicaLogInfoRequest(1, "p")
+
+
+def test_subject_of_a_request_for_the_offset_of_any_record_fits_into_a_word() -> None:
+    """In a compiled build, `sim.kernel.mixing` takes numbers of 64 bits."""
+    timestamps = [0, 5, VALIDATION_IDS + 7, VALIDATION_IDS + 8, -1, -2]
+    subjects = {messages.ListOffsetsRequest(1, -1, "t", timestamp, 3).about() for timestamp in timestamps}
+    assert len(subjects) == len(timestamps)
+    assert all(abs(subject) < 1 << 62 for subject in subjects)

@@ -222,7 +222,7 @@ def test_what_a_producer_sent_before_it_was_forgotten_is_no_repetition() -> None
     one.set_hw(1)
     one.advance_log_start(1)
     one.append_new(0, 2, 0, (1, 0, 0))
-    assert [batch.base_offset for batch in latest_batches(one.log, 1)] == [1]
+    assert [batch.base_offset for batch in latest_batches(one.log, 1, forgets_deleted=True)] == [1]
     send(one, 0, acks=1)
     assert host.of("answer")[1:] == [(10, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
 
@@ -324,3 +324,22 @@ def test_doubt_does_not_depend_on_the_snapshots_that_there_are(operations: list[
             elif operation == "start":
                 state.raise_log_start(log_start)
         assert len({(state.doubt, state.highest_start) for state in states.values()}) == 1
+
+
+def test_log_that_is_truncated_fully_has_the_producers_that_it_gets_afterwards() -> None:
+    """They count although the process had begun without producers, and with a higher LEO."""
+    one = log((1, 0, 0))
+    one.producers.snapshots.clear()
+    one.producers.begin_empty(0, one.leo, one.segments)
+    one.truncate_fully(1)
+    one.append_new(0, 1, 0, (1, 1, 0))
+    one.append_new(0, 1, 0)
+    one.truncate_to(2)
+    assert check(one, (1, 0, 3), 1, forgets_deleted=False) == (INVALID_PRODUCER_EPOCH, None)
+
+
+def test_batch_that_repeats_two_is_answered_as_the_older_one() -> None:
+    """A producer that was forgotten sent its first sequence again, and the whole log was read since."""
+    one = log((1, 0, 0), (1, 0, 0))
+    error, original = check(one, (1, 0, 0), 2, forgets_deleted=False)
+    assert (error, original) == (NONE, one.batches[0])

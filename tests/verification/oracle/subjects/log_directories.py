@@ -220,7 +220,7 @@ class Driver(PartitionHost):
             return None
         self._is_damaged = False
         self._loaded_us = self._now_us
-        for number, damage in self._unreadable.items():
+        for number, damage in sorted(self._unreadable.items()):
             if damage.file == PARTITION_METADATA:
                 return self._not_started(number, damage)
         for number in self._unreadable:
