@@ -24,7 +24,8 @@ class RuleSpec:
         meaning: the decision, in one or two sentences.
         source: KIP section, Kafka class or fix.
         where: the values of other rules that it needs to have an effect.
-        values: its possible values, oldest behaviour first, as in its type.
+        values: its possible values, as in its type: oldest behaviour first, but a bug that a later release brought in
+            before what it replaced, which repairs it (`scenarios.shrinking.cause.later_values`).
     """
 
     meaning: str
@@ -247,11 +248,11 @@ class Rules:
         ),
     ]
     missing_topic_id: Annotated[
-        Literal["kept", "stray"],
+        Literal["stray", "kept"],
         RuleSpec(
             "What a broker does at its start with a log without the file partition.metadata, which has the topic id: "
-            "it keeps the log; or it takes the log for a stray one, renames it and begins an empty one, while its "
-            "shutdown still counts as clean.",
+            "it takes the log for a stray one, renames it and begins an empty one, while its shutdown still counts as "
+            "clean; or it keeps the log.",
             "3.5 only logs that a log has no topic id; LogManager.isStrayKraftReplica 3.9, "
             "BrokerMetadataPublisher.initializeManagers 4.3",
             KRAFT,

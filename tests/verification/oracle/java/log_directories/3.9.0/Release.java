@@ -55,7 +55,10 @@ final class Release {
     private final Map<File, OffsetCheckpointFile> highWatermarks = new HashMap<>();
     private final List<UnifiedLog> offline = new ArrayList<>();
 
-    /** What is to be done once is done at once; what LogManager does again and again is for the cases to do. */
+    /**
+     * What is to be done once is done at once; what LogManager does again and again is for the cases to do. As
+     * KafkaScheduler, it lets nobody know if a task fails, such as one that deletes files of a failed directory.
+     */
     private static final class AtOnce implements Scheduler {
         public void startup() { }
 
@@ -65,7 +68,9 @@ final class Release {
 
         public ScheduledFuture<?> schedule(String name, Runnable task, long delayMs, long periodMs) {
             if (periodMs <= 0 && !name.startsWith("kafka-"))
-                task.run();
+                try {
+                    task.run();
+                } catch (KafkaStorageException isLogged) { }
             return Opening.atOnce(ScheduledFuture.class);
         }
     }
