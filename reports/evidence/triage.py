@@ -30,7 +30,7 @@ from scenarios.format.grid import words as point_words
 from scenarios.shrinking.advice import advice
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
-from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, symptom
+from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, has_effect, symptom
 from scenarios.shrinking.kafka_code import in_kafka
 from scenarios.shrinking.known_bugs import known
 from scenarios.shrinking.shrink import shrink
@@ -455,12 +455,12 @@ def _look(task: tuple[Failure, Case, bool]) -> ExaminedFailure:
 
 def documented_by(case: Case, kept: Symptom, trials: Trials) -> tuple[str, ...]:
     """The scenarios of FINDINGS.md that show the cause of a recorded run; none if no finding's repair cures it."""
-    digest, rules = trials.row(case)["digest"], case.mode.rules.override(case.rules)
+    failed, rules = trials.row(case), case.mode.rules.override(case.rules)
     for (rule, value), kinds in findings.documented().items():
         if (kinds and kept.kind not in kinds) or unmet(RULES[rule].where, [rules]):
             continue
         row = trials.changed_row(case, case.with_rule(rule, value))
-        if row["digest"] != digest and kept.cured_in(row):
+        if has_effect(row, failed) and kept.cured_in(row):
             return findings.shown_by(rule, value)
     return ()
 

@@ -50,6 +50,14 @@ class Symptom:
         return row["verdict"] not in ("error", "exhausted") and self.kind not in _words(row["violations_inside"])
 
 
+def has_effect(changed: Row, row: Row) -> bool:
+    """Whether a change of a case made its run another one. With one digest, runs may still differ in what is no step,
+    such as the log start that a process finds, and so in their violations; on which side of the promise these are is a
+    matter of the mode.
+    """
+    return bool(changed["digest"] != row["digest"] or changed["violations"] != row["violations"])
+
+
 def symptom(row: Row, kind: str | None = None) -> Symptom:
     """The symptom of a failed run: a violation of this kind, or `STALLED`; by default the stall, or the first violation
     inside the promise, or the first.
@@ -163,7 +171,7 @@ class Criterion:
         if not (repaired.fits and repair.is_possible(case)):
             return False
         row = self._trials.changed_row(case, repaired)
-        if row["digest"] == self._trials.row(case)["digest"]:
+        if not has_effect(row, self._trials.row(case)):
             self._idle.add(repair)
             return False
         return self.symptom.cured_in(row)

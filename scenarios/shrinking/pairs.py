@@ -10,19 +10,19 @@ from collections.abc import Iterator
 
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair, repairs
-from scenarios.shrinking.criterion import Criterion, Symptom, Trials
+from scenarios.shrinking.criterion import Criterion, Symptom, Trials, has_effect
 
 
 def pairs(case: Case, symptom: Symptom, trials: Trials) -> Iterator[tuple[Repair, Repair]]:
     """The pairs, in the order of the rules: the first value has an effect on the run, the second cures what remains."""
-    digest = trials.row(case)["digest"]
+    failed = trials.row(case)
     found: set[frozenset[Repair]] = set()
     for repair in repairs(case):
         if not repair.is_rule:
             continue
         repaired = repair.apply(case)
         row = trials.changed_row(case, repaired)
-        if row["digest"] == digest or not symptom.shown_by(row):
+        if not has_effect(row, failed) or not symptom.shown_by(row):
             continue
         for other in Criterion(trials, repaired, symptom).cause:
             both = frozenset((repair, other))

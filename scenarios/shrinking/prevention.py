@@ -10,7 +10,7 @@ from scenarios.format.findings import all_findings
 from scenarios.shrinking.advice import advice, of_mode
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR, Repair, repairs
-from scenarios.shrinking.criterion import Symptom, Trials
+from scenarios.shrinking.criterion import Symptom, Trials, has_effect
 from sim.config import Value
 from sim.errors import InputError
 from sim.protocol.modes import MODES, Mode
@@ -47,14 +47,14 @@ def remedies(
     A newer mode may promise more, so its violations count on both sides of its promise. `first_config` are the settings
     of the run before it was shrunk, which failed: a setting that it had already is no remedy.
     """
-    digest = trials.row(case)["digest"]
+    failed = trials.row(case)
     found = []
     for what, change, told, changed in _changes(case, first_config or {}):
         if not changed.fits:
             continue
         row = trials.changed_row(case, changed)
         kept = symptom if what != "mode" else replace(symptom, inside=False)
-        found.append(Remedy(what, change, told, kept.cured_in(row), row["digest"] != digest))
+        found.append(Remedy(what, change, told, kept.cured_in(row), has_effect(row, failed)))
     return found
 
 
@@ -63,14 +63,14 @@ def newer_modes(case: Case, symptom: Symptom) -> list[Remedy]:
 
     Modes that `[expect]` does not name are tried, too, but say nothing if the script does not play as written there.
     """
-    digest = case.row()["digest"]
+    failed = case.row()
     kept = replace(symptom, inside=False)
     found = []
     for mode in sorted(MODES.values(), key=lambda mode: mode.place):
         if mode.place > case.mode.place and not mode.follows and _fits(case, mode):
             row = replace(case, mode=mode).row()
             if row["verdict"] not in ("error", "exhausted"):
-                found.append(Remedy("mode", mode.name, of_mode(mode), kept.cured_in(row), row["digest"] != digest))
+                found.append(Remedy("mode", mode.name, of_mode(mode), kept.cured_in(row), has_effect(row, failed)))
     return found
 
 
@@ -79,7 +79,7 @@ def declared_repairs(case: Case, symptom: Symptom) -> list[Remedy]:
 
     Each rule is tried in the mode that fails. The modes, which may promise more, are tried after the rules.
     """
-    digest = case.row()["digest"]
+    failed = case.row()
     repaired = [
         mode
         for mode in MODES.values()
@@ -93,12 +93,12 @@ def declared_repairs(case: Case, symptom: Symptom) -> list[Remedy]:
         row = case.with_rule(rule, value).row()
         repair = Repair(rule, value, is_rule=True)
         found.append(
-            Remedy("rule", str(repair), advice([repair], case.mode), symptom.cured_in(row), row["digest"] != digest)
+            Remedy("rule", str(repair), advice([repair], case.mode), symptom.cured_in(row), has_effect(row, failed))
         )
     kept = replace(symptom, inside=False)
     for mode in repaired:
         row = replace(case, mode=mode).row()
-        found.append(Remedy("mode", mode.name, of_mode(mode), kept.cured_in(row), row["digest"] != digest))
+        found.append(Remedy("mode", mode.name, of_mode(mode), kept.cured_in(row), has_effect(row, failed)))
     return found
 
 

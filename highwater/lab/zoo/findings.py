@@ -39,11 +39,13 @@ def cures(finding: KnownFinding, case: Case, symptom: Symptom, trials: Trials) -
 
 
 def _cures_alone(case: Case, symptom: Symptom, trials: Trials, repair: Repair) -> bool:
+    from scenarios.shrinking.criterion import has_effect
+
     rules = case.mode.rules.override(case.rules)
     if unmet(RULES[repair[0]].where, [rules]) or rules.as_dict()[repair[0]] == repair[1]:
         return False
     row = trials.changed_row(case, case.with_rule(*repair))
-    return row["digest"] != trials.row(case)["digest"] and symptom.cured_in(row)
+    return has_effect(row, trials.row(case)) and symptom.cured_in(row)
 
 
 def known(hidden: Iterable[str] = ()) -> tuple[KnownFinding, ...]:

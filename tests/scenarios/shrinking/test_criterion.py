@@ -6,7 +6,7 @@ import pytest
 
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import NO_REPAIRS, Repair, later_values, repairs
-from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, symptom
+from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, has_effect, symptom
 from scenarios.single.rows import Row
 from sim.errors import InputError
 from sim.protocol.modes import MODES
@@ -151,3 +151,13 @@ def test_repairs_that_decide_nothing_are_not_run() -> None:
     one, other = Criterion(saving, case, kept), Criterion(each, case, kept)
     assert (one.cause, one.asked) == (other.cause, other.asked)
     assert saving.runs < each.runs / 2
+
+
+def test_repair_of_what_is_no_step_cures_a_run_whose_digest_stays() -> None:
+    """The log start that a process finds in its file is no step; `files` with seed 2240 shows it in mode `kraft`."""
+    case = failing("files", "kraft", 2_240, "deleted-records-back")
+    kept = Symptom("deleted-records-back", inside=True)
+    repaired = case.with_rule("log_start_checkpoint", "at-once")
+    assert repaired.row()["digest"] == case.row()["digest"]
+    assert has_effect(repaired.row(), case.row())
+    assert Repair("log_start_checkpoint", "at-once", is_rule=True) in Criterion(Trials(), case, kept).cause
