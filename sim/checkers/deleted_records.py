@@ -6,7 +6,8 @@ Otherwise records return that were deleted, by retention or DeleteRecords, and r
 log see them again. Excused if every broker that had that log start has ended lossily or left the ISR since.
 
 Does not verify: a log start that an ISR member did not have yet; logs of followers; a log that begins again at a lower
-offset with other records, which is a loss and not a return; without a leader, anything.
+offset with other records, which is a loss and not a return; a broker that learns of its election only after another one
+led in a later epoch; without a leader, anything.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class DeletedRecords(Checker):
         """The highest log start that all ISR members had, or that a leader answered."""
         self._keepers: set[int] = set()
         """Brokers that have had it, and have not ended lossily or left the ISR since."""
+        self._epoch = 0
+        """The highest leader epoch in which a broker led."""
         self._found = False
 
     def on_isr(self, step: steps.Isr) -> None:
@@ -67,6 +70,9 @@ class DeletedRecords(Checker):
             self._keepers.discard(step.broker)
 
     def on_lead(self, step: steps.Lead) -> None:
+        if step.epoch < self._epoch:
+            return
+        self._epoch = step.epoch
         self._check(step.partition, step.epoch, step.at_us)
 
     def final(self, end: RunEnd) -> None:

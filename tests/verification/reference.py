@@ -285,7 +285,8 @@ class _Judge:
     def _lead(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         copy.leads = copy.completed = step["leader_epoch"]
-        self._deleted_records(copy)
+        if step["leader_epoch"] >= self._epoch:  # Otherwise another broker has led since this one was elected.
+            self._deleted_records(copy)
         self._epoch = max(self._epoch, step["leader_epoch"])
         self._compare_all()
 

@@ -26,10 +26,10 @@ class Logs:
     def start(self, broker: int, offset: int) -> None:
         self.checker.on_log_start(steps.LogStart(broker, offset))
 
-    def leads(self, broker: int, start: int) -> list[str]:
+    def leads(self, broker: int, start: int, epoch: int = 1) -> list[str]:
         """Kinds that are found once a broker with this log start leads."""
-        partition: Any = SimpleNamespace(log=log(OLD, NEW, start=start), broker=broker, leader_epoch=1)
-        self.checker.on_lead(made(steps.Lead, partition=partition, broker=broker, epoch=1, at_us=9))
+        partition: Any = SimpleNamespace(log=log(OLD, NEW, start=start), broker=broker, leader_epoch=epoch)
+        self.checker.on_lead(made(steps.Lead, partition=partition, broker=broker, epoch=epoch, at_us=9))
         return kinds(self.history)
 
 
@@ -51,6 +51,16 @@ def test_a_log_start_that_a_member_does_not_have_yet_may_go_back() -> None:
     logs = Logs()
     logs.start(1, 3)
     assert logs.leads(2, 0) == []
+
+
+def test_broker_that_learns_late_of_its_election_brings_nothing_back() -> None:
+    """A process that was paused goes on where it was, until it hears that another one leads."""
+    logs = Logs()
+    logs.start(1, 3)
+    logs.start(2, 3)
+    assert logs.leads(1, 3, epoch=4) == []
+    assert logs.leads(2, 0, epoch=1) == []
+    assert logs.leads(2, 0, epoch=5) == ["deleted-records-back"]
 
 
 def test_a_smaller_isr_may_have_it() -> None:

@@ -12,9 +12,8 @@ entries. To be seen are the broker epoch that a process finds in the markers, of
 checkpoint files, and of each log its directory, recovery point, log start, LEO, HW, leader epochs, batches, and
 producers with their last sequence. After damage the directories are not seen until the next start, when a process
 meets it. Of a log without its ``partition.metadata`` no other file is damaged, and of its directory none half written.
-After a marker has become an old one no segment is rolled: Kafka takes the index files of a process that crashed for
-whole, though their ends are zeros, and may fail to roll after a truncation (BufferOverflowException in
-TimeIndex.maybeAppend).
+Records have no timestamps: if the marker of a process that crashed is put back, Kafka takes its index files for whole,
+though their ends are zeros, and may fail to roll after a truncation (BufferOverflowException in TimeIndex.maybeAppend).
 """
 
 from __future__ import annotations
@@ -355,7 +354,6 @@ class Drawing:
         self._damaging = Random(rng.getstate()[1][1])
         """A stream of its own."""
         self._damages = self._damaging.random() < 0.6
-        self._rolls = True
         self._sequences: dict[tuple[int, int], int] = {}
         self.case: Case = []
 
@@ -385,9 +383,7 @@ class Drawing:
                 self.case.append(["mend", directory])
         while self._damages and self._damaging.random() < 0.5:
             how = self._damaging.choice((LOST, OLD, HALF_WRITTEN))
-            file = self._damaging.choice(FILES)
-            self.case.append(["damage", file, how, self._damaging.randrange(PARTITIONS)])
-            self._rolls &= (file, how) != (MARKER, OLD)
+            self.case.append(["damage", self._damaging.choice(FILES), how, self._damaging.randrange(PARTITIONS)])
 
     def _step(self) -> None:
         rng = self._rng
@@ -398,7 +394,7 @@ class Drawing:
             self._epochs[partition] += rng.choice((0, 0, 1))
             count = rng.choice((1, 2, 3))
             ends.append(ends[-1] + count)
-            append = ["append", partition, count, self._epochs[partition], rng.random() < 0.3 and self._rolls]
+            append = ["append", partition, count, self._epochs[partition], rng.random() < 0.3]
             self.case.append([*append, *self._sequence(partition, count)])
         elif roll < 0.62:
             self.case.append(["checkpoint"])
