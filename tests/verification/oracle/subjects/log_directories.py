@@ -12,8 +12,8 @@ entries. To be seen are the broker epoch that a process finds in the markers, of
 checkpoint files, and of each log its directory, recovery point, log start, LEO, HW, leader epochs, batches, and
 producers with their last sequence. After damage the directories are not seen until the next start, when a process
 meets it. Of a log without its ``partition.metadata`` no other file is damaged, and of its directory none half written.
-Records have no timestamps: if the marker of a process that crashed is put back, Kafka takes its index files for whole,
-though their ends are zeros, and may fail to roll after a truncation (BufferOverflowException in TimeIndex.maybeAppend).
+No marker is put back that is not there: Kafka would take the index files of a process that crashed for whole, though
+their ends are zeros, and may fail to roll after a truncation (BufferOverflowException in TimeIndex.maybeAppend).
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Driver(PartitionHost):
         if directory is None or directory.failed:
             return
         number = self._directories.all.index(directory)
-        if number in self._unreadable:
+        if number in self._unreadable or (file == MARKER and how == OLD and not directory.clean_shutdown):
             return
         if how == OLD and file in CHECKPOINTS:
             _, former = self._former.get((number, file, ""), (None, None))

@@ -300,16 +300,14 @@ public final class LogDirectoriesSubject implements Subject {
 
     /** The former one is that of the shutdown before, even if the last one was unclean. */
     private void damageMarker(File file, String how) throws Exception {
-        boolean exists = file.exists();
+        if (!file.exists())
+            return;
         if (how.equals("lost"))
             file.delete();
-        else if (how.equals("half-written") && exists)
+        else if (how.equals("half-written"))
             Files.writeString(file.toPath(), Files.readString(file.toPath()).substring(0, 8));
-        else if (how.equals("old")) {
-            String text = exists ? versions(file).former : versions(file).last;
-            if (!text.isEmpty())
-                Files.writeString(file.toPath(), text);
-        }
+        else if (!versions(file).former.isEmpty())
+            Files.writeString(file.toPath(), versions(file).former);
     }
 
     /** A half-written file is deleted, but that of the topic's id is written again. */

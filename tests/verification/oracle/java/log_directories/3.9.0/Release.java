@@ -27,8 +27,6 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.KafkaStorageException;
 import org.apache.kafka.common.metadata.PartitionRecord; // before 4.3.0
 import org.apache.kafka.common.metadata.TopicRecord; // before 4.3.0
-import org.apache.kafka.common.record.RecordBatch; // before 4.3.0
-import org.apache.kafka.common.record.internal.RecordBatch; // from 4.3.0
 import org.apache.kafka.image.TopicsDelta; // before 4.3.0
 import org.apache.kafka.image.TopicsImage; // before 4.3.0
 import org.apache.kafka.metadata.ConfigRepository; // from 4.0.0
@@ -224,8 +222,7 @@ final class Release {
         if (rolls && log.activeSegment().size() > 0)
             log.roll(Option.empty()); // before 4.0.0
             log.roll(Optional.empty()); // from 4.0.0
-        var batch = Batches.batch(log.logEndOffset(), count, epoch, producer, (short) (producer < 0 ? -1 : 0), sequence,
-            RecordBatch.NO_TIMESTAMP);
+        var batch = Batches.batch(log.logEndOffset(), count, epoch, producer, (short) (producer < 0 ? -1 : 0), sequence);
         log.appendAsFollower(batch); // before 4.0.0
         log.appendAsFollower(batch, epoch); // from 4.0.0
     }
