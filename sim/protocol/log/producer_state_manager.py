@@ -152,7 +152,7 @@ class ProducerStateManager:
         empty_from = self.empty_from
         self.reload(log.log_start, log.leo)
         if empty_from >= 0:
-            for batch in (*log.batches, *removed):
+            for batch in (*log.below, *log.batches, *removed):
                 if batch.producer_id >= 0 and batch.last_offset >= empty_from:
                     self.empty_from = -1
                     return

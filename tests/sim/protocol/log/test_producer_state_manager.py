@@ -343,3 +343,15 @@ def test_batch_that_repeats_two_is_answered_as_the_older_one() -> None:
     one = log((1, 0, 0), (1, 0, 0))
     error, original = check(one, (1, 0, 0), 2, forgets_deleted=False)
     assert (error, original) == (NONE, one.batches[0])
+
+
+def test_truncation_to_the_log_start_forgets_producers_whose_batches_lie_below() -> None:
+    """The process had begun without producers, and the only one that sent something since is known from memory."""
+    one = log()
+    one.producers.begin_empty(0, one.leo, one.segments)
+    one.append_new(0, 2, 0, (1, 0, 0))
+    one.advance_start(2)
+    one.append_new(0, 1, 0)
+    assert latest_batches(one, 1)
+    one.truncate_to(2)
+    assert latest_batches(one, 1) == []
