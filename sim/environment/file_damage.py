@@ -208,13 +208,13 @@ def _half_write(directory: LogDirectory, damage: FileDamage, decide: Decisions) 
 
 def load_in_vain(directory: LogDirectory, decide: Decisions, *, without: str = "") -> None:
     """Take the marker and load the logs of a directory, as a process does that ends, or fails the directory, only when
-    it has tried to load all logs; one of them (`without`) fails before.
+    it has tried to load all logs; one of them (`without`) fails before. A log that it renames is not made anew.
 
     Kafka: LogManager#loadLogs.
     """
     clean = directory.take_marker()
     for name, storage in directory.storages.items():
-        if name != without:
+        if name != without and not storage.is_renamed:
             try:
                 storage.recover(decide, clean=clean)
             except RecoveryError:

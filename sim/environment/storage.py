@@ -598,6 +598,11 @@ class Storage:
         """Number of readable batches that were fsynced; write-back may have reached later ones."""
         return max(0, self._synced - len(self.log.below))
 
+    @property
+    def is_renamed(self) -> bool:
+        """Whether the log was renamed, so that the next process that comes so far makes an empty one."""
+        return self._replaces
+
     def keep_entries_of(self, former: Storage) -> None:
         """Keep the entries that the checkpoint files of the directory have of a log of the same name that was renamed:
         they stay until the files are written, and are read by a process that starts before.

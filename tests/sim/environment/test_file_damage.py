@@ -20,6 +20,7 @@ from sim.environment.file_damage import (
     FileDamage,
     Outcome,
     damage_file,
+    load_in_vain,
     repair_file,
 )
 from sim.environment.log_directories import LogDirectories
@@ -212,6 +213,15 @@ def test_checkpoints_keep_the_entries_of_a_stray_log_for_the_start_after_next() 
     machine.kill()  # Before the checkpoints are written.
     machine.start()
     assert (machine.replica.log.log_start, machine.replica.log.leo) == (1, 1)
+
+
+def test_process_that_does_not_come_up_renames_a_stray_log_and_makes_no_other() -> None:
+    machine = Damaged()
+    machine.shut_down()
+    assert machine.damage(PARTITION_METADATA, LOST).lost
+    load_in_vain(machine.directory, machine.decide)
+    machine.start()
+    assert (machine.replica.log.log_start, machine.replica.log.leo, machine.replica.hw) == (0, 0, 0)
 
 
 def test_a_process_reads_the_broker_epoch_before_a_file_fails_the_directory() -> None:

@@ -10,6 +10,10 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
+import com.yammer.metrics.core.MetricName;
+import com.yammer.metrics.core.MetricsRegistry;
+import org.apache.kafka.server.metrics.KafkaYammerMetrics;
+
 /** LogManager with two log directories, over processes that stop, crash, and lose a directory. */
 public final class LogDirectoriesSubject implements Subject {
     private static final int DIRECTORIES = 2, PARTITIONS = 3;
@@ -65,7 +69,15 @@ public final class LogDirectoriesSubject implements Subject {
         } finally {
             crash();
             directories.forEach(Folders::remove);
+            forgetMetrics();
         }
+    }
+
+    /** The registry, one for all, keeps every log of which nothing but its files was closed. */
+    private static void forgetMetrics() {
+        MetricsRegistry registry = KafkaYammerMetrics.defaultRegistry();
+        for (MetricName name : List.copyOf(registry.allMetrics().keySet()))
+            registry.removeMetric(name);
     }
 
     private void crash() throws Exception {
