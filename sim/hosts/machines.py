@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from sim.environment.file_damage import (
     EPOCHS,
+    MARKER,
     PARTITION_METADATA,
     SNAPSHOTS,
     FileDamage,
@@ -405,7 +406,8 @@ class Machines:
         for name in [damage.name] if of_replica else list(directory.storages):
             recorder = self._recorder.of(name)
             if not recorder.closed:
-                unclean = bool(outcome.lost) or not directory.clean_shutdown
+                # A marker that is old or half written has another broker epoch, or none: the controller reads it.
+                unclean = bool(outcome.lost) or damage.file == MARKER or not directory.clean_shutdown
                 lost = outcome.lost if name == damage.name else []
                 recorder.record(steps.FileDamaged(broker, damage.file, damage.damage, lost, unclean=unclean))
         return True

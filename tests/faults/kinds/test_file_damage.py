@@ -68,6 +68,15 @@ def test_a_stray_log_is_a_loss_of_all_its_records() -> None:
     assert world.logs == [[0]] * 3
 
 
+@pytest.mark.parametrize("kind", ["file-lost", "file-half-written"])
+def test_shutdown_without_a_whole_marker_is_an_unclean_one(kind: str) -> None:
+    """So the controller takes it (KIP-966), and so the promise counts it."""
+    world = ready()
+    strike(world, kind, ".kafka_cleanshutdown", restart_s=5)
+    (damaged,) = [step for step in world.cluster.recorder.history.steps if isinstance(step, steps.FileDamaged)]
+    assert (damaged.unclean, damaged.lost) == (True, [])
+
+
 def test_a_half_written_file_keeps_the_broker_down_until_it_is_removed() -> None:
     world = ready()
     injection = strike(world, "file-half-written", "replication-offset-checkpoint", restart_s=20)
