@@ -323,7 +323,10 @@ class Driver(PartitionHost):
             case "begin":
                 replica.advance_log_start(values[0])
             case "truncate" if replica.log.leo > replica.log.log_start:
+                is_truncated = values[0] < replica.log.leo
                 replica.truncate_to(values[0])
+                if is_truncated:  # Even if no batch is gone, because data ended below.
+                    self._write_all(replica.name)
             case "truncate-fully" if replica.log.leo > replica.log.log_start:
                 replica.truncate_fully(values[0])
             case "truncate" | "truncate-fully":
