@@ -329,6 +329,7 @@ class Driver(PartitionHost):
                     self._write_all(replica.name)
             case "truncate-fully" if replica.log.leo > replica.log.log_start:
                 replica.truncate_fully(values[0])
+                self._write_all(replica.name)
             case "truncate" | "truncate-fully":
                 pass
             case "delete":

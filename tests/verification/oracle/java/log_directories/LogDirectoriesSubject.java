@@ -351,8 +351,8 @@ public final class LogDirectoriesSubject implements Subject {
         repair(number);
         boolean has = false;
         for (int partition = 0; partition < PARTITIONS; partition++)
-            has |= new File(directories.get(number), "t-" + partition).exists()
-                && new File(directories.get(1 - number), "t-" + partition).exists();
+            has |= (folder(number, partition).exists() || Integer.valueOf(number).equals(strays.get(partition)))
+                && folder(1 - number, partition).exists();
         if (has) {
             Folders.remove(directories.get(number));
             directories.get(number).mkdirs();
