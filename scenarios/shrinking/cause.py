@@ -1,7 +1,8 @@
 """The cause of a violation: the set of single repairs that cure it.
 
-A *repair* gives one rule a later release's value, or one setting the value that operators are told to choose. It
-*cures* a run if the same plan then lacks the violation. The set of cures distinguishes bugs.
+A *repair* gives one rule a later release's value, or what a bug of a later release has replaced (`RuleSpec.values`), or
+one setting the value that operators are told to choose. It *cures* a run if the same plan then lacks the violation. The
+set of cures distinguishes bugs.
 """
 
 from __future__ import annotations
