@@ -51,9 +51,10 @@ class Symptom:
 
 
 def has_effect(changed: Row, row: Row) -> bool:
-    """Whether a change of a case made its run another one. With one digest, runs may still differ in what is no step,
-    such as the log start that a process finds, and so in their violations; on which side of the promise these are is a
-    matter of the mode.
+    """Whether a change of a case changed the run: its steps, which the digest covers, or its violations.
+
+    Violations can change alone, because the log start that a process reads from its file is no step. Whether they are
+    inside the promise is not compared: that can change with the mode while the run stays the same.
     """
     return bool(changed["digest"] != row["digest"] or changed["violations"] != row["violations"])
 

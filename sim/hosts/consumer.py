@@ -586,7 +586,7 @@ class Consumer(PositionRequests):
             self._fetch = None
             self._late_fetches.pop(self.leader, None)
         self._reset_request = self._validation = None
-        if self._resets or self._validations:  # Whichever of them fails lets the consumer ask again.
+        if self._resets or self._validations:  # SubscriptionState.requestFailed ends the wait.
             self._reset.from_us = 0
         self._resets.clear()
         self._validations.clear()

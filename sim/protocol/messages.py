@@ -428,7 +428,7 @@ class ListOffsetsRequest(Message):
         self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
-        when = min(self.timestamp, self.timestamp & NUMBER)  # `sim.history.records.VALIDATION_IDS` have more bits.
+        when = min(self.timestamp, self.timestamp & NUMBER)  # Ids from `VALIDATION_IDS` on have more bits.
         return LIST_OFFSETS + (when << ABOUT) + self.leader_epoch
 
     def needs(self, names: abc.Container[str]) -> bool:

@@ -24,8 +24,8 @@ class RuleSpec:
         meaning: the decision, in one or two sentences.
         source: KIP section, Kafka class or fix.
         where: the values of other rules that it needs to have an effect.
-        values: its possible values, as in its type: oldest behaviour first, but a bug that a later release brought in
-            before what it replaced, which repairs it (`scenarios.shrinking.cause.later_values`).
+        values: its possible values, as in its type: oldest behaviour first. Where a later release brought a bug in, the
+            bug comes before the behaviour that it replaced: later values are tried as repairs.
     """
 
     meaning: str

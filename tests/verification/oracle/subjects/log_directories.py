@@ -12,8 +12,8 @@ entries. To be seen are the broker epoch that a process finds in the markers, of
 checkpoint files, and of each log its directory, recovery point, log start, LEO, HW, leader epochs, batches, and
 producers with their last sequence. After damage the directories are not seen until the next start, when a process
 meets it. Of a log without its ``partition.metadata`` no other file is damaged, and of its directory none half written.
-No marker is put back that is not there: Kafka would take the index files of a process that crashed for whole, though
-their ends are zeros, and may fail to roll after a truncation (BufferOverflowException in TimeIndex.maybeAppend).
+A missing marker is not restored: Kafka would skip recovery after a crash, trust index files that end in preallocated
+zeros, and may fail to roll after a truncation (BufferOverflowException in TimeIndex.maybeAppend).
 """
 
 from __future__ import annotations
@@ -99,8 +99,6 @@ class Driver(PartitionHost):
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
         """See `PartitionHost`."""
         self._storage(replica).truncated(self._now_us)
-        if removed:
-            self._write_all(replica.name)
 
     def _write_all(self, name: str, *, log_starts: bool = False) -> None:
         """Write the files of the directory of a replica, if Kafka is imitated: recovery points, and log starts."""

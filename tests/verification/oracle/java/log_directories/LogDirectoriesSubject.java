@@ -73,7 +73,7 @@ public final class LogDirectoriesSubject implements Subject {
         }
     }
 
-    /** The registry, one for all, keeps every log of which nothing but its files was closed. */
+    /** Logs whose files alone are closed stay in the registry of metrics, which all cases share. */
     private static void forgetMetrics() {
         MetricsRegistry registry = KafkaYammerMetrics.defaultRegistry();
         for (MetricName name : List.copyOf(registry.allMetrics().keySet()))

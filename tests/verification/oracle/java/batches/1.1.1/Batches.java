@@ -20,17 +20,12 @@ final class Batches {
     private Batches() { }
 
     static MemoryRecords batch(long base, int count, int epoch, long producer, short producerEpoch, int sequence) {
-        return batch(base, count, epoch, producer, producerEpoch, sequence, Clock.START_MS);
-    }
-
-    static MemoryRecords batch(
-        long base, int count, int epoch, long producer, short producerEpoch, int sequence, long timestamp) {
         MemoryRecordsBuilder builder = MemoryRecords.builder(ByteBuffer.allocate(256 + 32 * count),
-            RecordBatch.CURRENT_MAGIC_VALUE, CompressionType.NONE, TimestampType.CREATE_TIME, base, timestamp, // before 3.9.0
-            RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE, TimestampType.CREATE_TIME, base, timestamp, // from 3.9.0
+            RecordBatch.CURRENT_MAGIC_VALUE, CompressionType.NONE, TimestampType.CREATE_TIME, base, Clock.START_MS, // before 3.9.0
+            RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE, TimestampType.CREATE_TIME, base, Clock.START_MS, // from 3.9.0
             producer, producerEpoch, sequence, false, epoch);
         for (int number = 0; number < count; number++)
-            builder.append(new SimpleRecord(timestamp, new byte[1]));
+            builder.append(new SimpleRecord(Clock.START_MS, new byte[1]));
         return builder.build();
     }
 

@@ -56,8 +56,8 @@ final class Release {
     private final List<UnifiedLog> offline = new ArrayList<>();
 
     /**
-     * What is to be done once is done at once; what LogManager does again and again is for the cases to do. As
-     * KafkaScheduler, it lets nobody know if a task fails, such as one that deletes files of a failed directory.
+     * What is to be done once is done at once; what LogManager does again and again is for the cases to do. Like
+     * KafkaScheduler, it does not pass on the exception of a task, such as one that deletes files of a failed directory.
      */
     private static final class AtOnce implements Scheduler {
         public void startup() { }
