@@ -618,7 +618,7 @@ class KafkaRaftClient:
 
     def _handle_fetch_request(self, request: RaftFetchRequest, now_us: int) -> None:
         """Answer a fetch, or let it wait for records. Kafka: KafkaRaftClient#handleFetchRequest."""
-        if request.fetch_offset < 0 or not 0 <= request.last_fetched_epoch <= request.epoch:
+        if request.max_wait_us < 0 or request.fetch_offset < 0 or not 0 <= request.last_fetched_epoch <= request.epoch:
             self._respond_to_fetch(request, INVALID_REQUEST)
             return
         response = self._try_complete_fetch(request, now_us)

@@ -117,17 +117,23 @@ class RaftLog:
         return own if own.epoch != epoch or own.offset < offset else None
 
     def read(self, offset: int, end: int) -> list[RaftBatch]:
-        """Batches from an offset, which begins a batch, up to an end offset. Kafka: RaftLog#read (4.3-4.4)."""
+        """Batches from the one that holds an offset up to an end offset. Kafka: RaftLog#read (4.3-4.4).
+
+        Raises:
+            IllegalRaftStateError: the offset is beyond the end of the log.
+        """
         batches = self.batches
         if not batches or batches[-1].end_offset <= offset:
+            if offset > self.end_offset:
+                raise IllegalRaftStateError(f"read from {offset}, beyond the end {self.end_offset}")
             return []
         return [batch for batch in self._from(offset) if batch.end_offset <= end]
 
     def _from(self, offset: int) -> list[RaftBatch]:
-        """Batches from an offset on; most readers are near the end."""
+        """Batches from the one that holds an offset; most readers are near the end."""
         batches = self.batches
         place = len(batches)
-        while place and batches[place - 1].base_offset >= offset:
+        while place and batches[place - 1].end_offset > offset:
             place -= 1
         return batches[place:]
 

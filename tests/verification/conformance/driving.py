@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sim.errors import did_you_mean
 from sim.protocol.log.log import UnexpectedAppendOffsetError
+from sim.protocol.raft.batch_accumulator import NotLeaderError
 from sim.protocol.raft.raft_log import IllegalRaftStateError
 from sim.protocol.rules import Rules
 from tests.verification.conformance.cases import Case, Fields, TableError
@@ -21,12 +22,14 @@ PROSE: Final = {
 """Fields that are sentences, with the reason why nothing is compared with them."""
 LATER: Final = {
     "last_fetched_epoch": "part of the fetch state with truncation on fetch only, and compared only there by its tests",
+    "fetch_hw": "high watermark in a fetch of the metadata log, from KIP-1166 on",
 }
 """Expectations of later releases beside earlier ones, not compared where rules are earlier, with the reason why."""
 RAISES: Final[dict[type[Exception], str]] = {
     UnexpectedAppendOffsetError: "unexpected offset",
     ValueError: "illegal state",
     IllegalRaftStateError: "illegal state",
+    NotLeaderError: "not leader",
 }
 """The tables' words for errors."""
 

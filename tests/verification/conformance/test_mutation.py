@@ -25,6 +25,16 @@ from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NONE
+from sim.protocol.raft.batch_accumulator import BatchAccumulator
+from sim.protocol.raft.epoch_election import EpochElection
+from sim.protocol.raft.epoch_states import FollowerState, ProspectiveState, ResignedState, UnattachedState
+from sim.protocol.raft.fetch_purgatory import FetchPurgatory
+from sim.protocol.raft.kafka_raft_client import KafkaRaftClient
+from sim.protocol.raft.leader_state import LeaderState, ReplicaState
+from sim.protocol.raft.quorum_state import QuorumState
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftLog
+from sim.protocol.raft.raft_messages import NO_ERROR
+from sim.protocol.raft.request_manager import NEVER, RequestManager
 from sim.protocol.replica.fencing import LeaderEpochFencing
 from sim.protocol.replica.followers import Followers
 from sim.protocol.replica.isr import IsrMembership
@@ -86,13 +96,71 @@ CONTROLLING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "elect-leaders": [(QuorumController, "elect", NONE), (QuorumController, "_elect_in", 0)],
 }
 """What a KRaft controller does, for the table ``elr_partition_change``."""
+VOTING: Final[dict[str, list[tuple[type, str, object]]]] = {
+    "grant-votes": [(UnattachedState, "can_grant_vote", False), (ProspectiveState, "can_grant_vote", False)],
+    "grant-pre-votes": [(FollowerState, "can_grant_vote", False), (ResignedState, "can_grant_vote", False)],
+    "count-votes": [(EpochElection, "record_vote", True), (EpochElection, "unrecorded_voters", [])],
+    "store": [(QuorumState, "_durable_transition_to", None)],
+    "change-state": [
+        (QuorumState, transition, None)
+        for transition in (
+            "transition_to_unattached",
+            "transition_to_follower",
+            "transition_to_prospective",
+            "transition_to_candidate",
+            "transition_to_leader",
+            "transition_to_resigned",
+            "unattached_add_voted_state",
+            "prospective_add_voted_state",
+        )
+    ],
+    "check-requests": [
+        (KafkaRaftClient, "_validate_voter_only_request", NO_ERROR),
+        (KafkaRaftClient, "_validate_leader_only_request", NO_ERROR),
+    ],
+    "check-responses": [(KafkaRaftClient, "_maybe_handle_common_response", None)],
+    "raise-high-watermark": [(LeaderState, "_maybe_update_high_watermark", False)],
+    "learn-high-watermark": [(KafkaRaftClient, "_update_follower_high_watermark", None)],
+    "note-fetches": [(ReplicaState, "update_follower_state", None)],
+    "keep-fetches": [(FetchPurgatory, "wait", None)],
+    "announce": [(KafkaRaftClient, "_maybe_send_begin_quorum_epoch_requests", NEVER)],
+    "resign": [(KafkaRaftClient, "_transition_to_resigned", None)],
+    "search-leader": [(KafkaRaftClient, "_maybe_send_fetch_to_any_bootstrap", NEVER)],
+    "watch-quorum": [
+        (LeaderState, "update_check_quorum_for_following_voter", None),
+        (LeaderState, "reset_begin_quorum_epoch_timer", None),
+        (LeaderState, "add_acknowledgement_from", None),
+    ],
+    "shut-down": [(KafkaRaftClient, "_completes_shutdown", False)],
+    "send-requests": [(RequestManager, "on_request_sent", None)],
+    "await-responses": [(RequestManager, "is_response_expected", True)],
+    "end-requests": [(RequestManager, "on_response_result", None), (RequestManager, "reset_all", None)],
+    "inform-listener": [
+        (KafkaRaftClient, "_maybe_fire_leader_change", None),
+        (KafkaRaftClient, "_update_listeners_progress", None),
+    ],
+    "take-records": [(BatchAccumulator, "append", 0), (KafkaRaftClient, "prepare_append", 0)],
+    "wait-for-records": [(BatchAccumulator, "drain_at_us", 0)],
+    "drain-records": [(BatchAccumulator, "drain", [])],
+    "append-to-log": [(RaftLog, "append", None), (RaftLog, "update_high_watermark", None)],
+    "truncate-log": [(RaftLog, "truncate_to", None)],
+    "diverge": [(RaftLog, "diverging", OffsetAndEpoch(0, 0))],
+    "compare-logs": [(RaftLog, "diverging", None), (RaftLog, "end_offset_for_epoch", OffsetAndEpoch(0, 0))],
+}
+"""What a member of the metadata quorum does, for the table ``raft``."""
 SHARE: Final = 0.8
 FEWEST: Final = 20
 FEWEST_LEADING: Final = 5
 FEWEST_ON_FETCH: Final = 2
 FEWEST_READING: Final = 2
 FEWEST_CONTROLLING: Final = 3
+FEWEST_VOTING: Final = 5
 """Runs that must depend on each ability, lest a share of nothing pass."""
+UNALTERED: Final = {
+    "raft-l11": "the timer of a sole voter does not start, and no method starts it",
+    "raft-q11": "a member that has read nothing shows the same",
+}
+"""Cases about the quorum that no ability alters, with the reason why."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +187,8 @@ ON_LEADERS: Final = _runs([case for case in CASES if case.table == "hwm_and_isr"
 ON_REPLICATION: Final = _runs([case for case in CASES if case.table in ("follower_truncation", "hwm_and_isr")])
 ON_CONSUMERS: Final = _runs([case for case in CASES if case.table == "consumer_truncation"])
 ON_CONTROLLERS: Final = _runs([case for case in CASES if case.table == "elr_partition_change"])
+
+ON_QUORUM: Final = _runs([case for case in CASES if case.table == "raft"])
 
 
 def _named(kind: str, sight: object) -> str:
@@ -187,8 +257,18 @@ def test_a_controller_that_leaves_something_undone_is_noticed(intact: dict[str, 
     _check(ON_CONTROLLERS, intact, FEWEST_CONTROLLING, *CONTROLLING[ability])
 
 
+def test_each_case_about_the_quorum_fails_without_some_ability() -> None:
+    unnoticed = set(ON_QUORUM)
+    for ability, broken in VOTING.items():
+        failed = {name for name, outcome in _outcomes(ON_QUORUM, *broken).items() if outcome.error}
+        assert len(failed) >= FEWEST_VOTING, ability
+        unnoticed -= failed
+    assert {ON_QUORUM[name][0].id for name in unnoticed} == UNALTERED.keys()
+
+
 @pytest.mark.parametrize(
-    ("runs", "abilities"), [(ON_LEADERS, LEADING), (ON_CONSUMERS, READING), (ON_CONTROLLERS, CONTROLLING)]
+    ("runs", "abilities"),
+    [(ON_LEADERS, LEADING), (ON_CONSUMERS, READING), (ON_CONTROLLERS, CONTROLLING), (ON_QUORUM, VOTING)],
 )
 def test_core_that_does_nothing_fails_its_table(
     runs: Runs, abilities: dict[str, list[tuple[type, str, object]]]

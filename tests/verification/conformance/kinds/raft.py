@@ -29,7 +29,7 @@ class Member:
 
     def __init__(self, given: Fields, rules: Rules) -> None:
         self.now_us = 0
-        self.jitter_us = 0
+        self.jitter_us: int = given.get("jitter_ms", 0) * MS
         stored = given["stored"]
         self.stored = None if stored is None else ElectionState(*stored)
         self.quorum = QuorumState(0, given["voters"], Decisions(rules), 5_000 * MS, 10_000 * MS, self.draw, self.store)
