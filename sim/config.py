@@ -116,6 +116,17 @@ def _keys_of_topics_and_brokers() -> dict[str, Key]:
         "controller.quorum.fetch.timeout.ms": Key(
             2_000, "ms until a quorum notices a silent controller", minimum=1, where=KRAFT
         ),
+        "metadata.log.max.snapshot.interval.ms": Key(
+            3_600_000,
+            "ms until a controller or broker makes another snapshot of the metadata log (0: none)",
+            where=KRAFT,
+        ),
+        "metadata.max.retention.ms": Key(
+            604_800_000,
+            "ms until a snapshot of the metadata log is removed, if there is a later one (-1: never)",
+            minimum=-1,
+            where=KRAFT,
+        ),
         "eligible.leader.replicas.version": Key(
             1, "feature level of ELR, in releases that have it (0: off)", maximum=1, where=ELR
         ),

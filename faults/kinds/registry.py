@@ -41,6 +41,7 @@ from faults.kinds.record_deletion import RecordDeletion
 from faults.kinds.retention import RetentionFault
 from faults.kinds.session_expiry import SessionExpiry
 from faults.kinds.slow import Slow
+from faults.kinds.snapshots_lost import SnapshotsLost
 from faults.kinds.topic_changes import PartitionCreation, TopicCreation, TopicDeletion
 from faults.kinds.unclean_election_change import UncleanElectionChange
 from faults.kinds.unregistration import Unregistration
@@ -100,6 +101,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         FileHalfWritten(),
         ConsumerRestart(),
         DiskFull(),
+        SnapshotsLost(),
     )
 }
 """Name -> kind; those of plug-ins last."""

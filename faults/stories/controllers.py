@@ -16,12 +16,13 @@ from faults.kinds.pause import PauseFault
 from faults.kinds.power_loss import PowerLoss
 from faults.kinds.quorum_state_lost import QuorumStateLost
 from faults.kinds.registry import LINKS
+from faults.kinds.snapshots_lost import SnapshotsLost
 from faults.plan import CONTROLLER, FOLLOWERS, Fault, Plan
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Stream, choice, integer, sample
 
-ONLY: Final = QuorumStateLost.name
-"""The kind that strikes nothing but controllers."""
+ONLY: Final = (QuorumStateLost.name, SnapshotsLost.name)
+"""The kinds that strike nothing but controllers."""
 KINDS: Final = (Kill.name, PowerLoss.name, PauseFault.name, DiskReplaced.name)
 """Kinds of fault that strike a process or a machine, of a controller as well."""
 ACTIVE_PERCENT: Final = 50
@@ -37,8 +38,8 @@ def aim_at_controllers(plan: Plan, stream: Stream, percent: int, controllers: Se
     faults = []
     for fault in plan.faults:
         chance = integer(stream, 0, 99)
-        aimed = fault.kind == ONLY or (chance < percent and fault.targets != (FOLLOWERS,))
-        if aimed and (fault.kind == ONLY or fault.kind in KINDS):
+        aimed = fault.kind in ONLY or (chance < percent and fault.targets != (FOLLOWERS,))
+        if aimed and fault.kind in (*ONLY, *KINDS):
             together = fault.kind == PowerLoss.name and integer(stream, 0, 99) < TOGETHER_PERCENT
             targets = _several(stream, controllers) if together else (_controller(stream, controllers),)
             faults.append(fault.with_targets(targets, fault.delays_us[:1]))

@@ -2,7 +2,7 @@
 
 Verifies: all processes commit the same batch at each offset of the metadata log (RaftEventSimulationTest:
 ConsistentCommittedData); a process commits batches in order and none twice, so that neither its high watermark nor a
-broker's image goes back (MonotonicHighWatermark).
+broker's image goes back (MonotonicHighWatermark); a snapshot that a process loads is one of this log.
 
 A loss is outside the promise if a controller had lost its disk or its file quorum-state while fewer than a majority of
 the others had all committed metadata on disk.
@@ -39,6 +39,19 @@ class MetadataLoss(Checker):
     def on_controller_process(self, step: steps.ControllerProcess) -> None:
         self._is_excused |= step.excuses
 
+    def on_metadata_snapshot(self, step: steps.MetadataSnapshot) -> None:
+        if step.kind is steps.SNAPSHOT_MADE:
+            return
+        incarnation, end = self._ends.get(step.node, (step.incarnation, 0))
+        snapshot = step.snapshot
+        if incarnation == step.incarnation and snapshot.id.offset < end:
+            self._report(step, f"has committed up to offset {end}, and loads a snapshot of offset {snapshot.id.offset}")
+        known = self._batches.get(snapshot.last.base_offset)
+        if known is not None and known is not snapshot.last:
+            there = f"offset {snapshot.last.base_offset} has another batch than is committed"
+            self._report(step, f"loads a snapshot of a log in which {there}")
+        self._ends[step.node] = step.incarnation, snapshot.id.offset
+
     def on_raft_commit(self, step: steps.RaftCommit) -> None:
         incarnation, end = self._ends.get(step.node, (step.incarnation, 0))
         if incarnation != step.incarnation:
@@ -56,7 +69,7 @@ class MetadataLoss(Checker):
                 self.decided = True
         self._ends[step.node] = step.incarnation, end
 
-    def _report(self, step: steps.RaftCommit, what: str) -> None:
+    def _report(self, step: steps.RaftCommit | steps.MetadataSnapshot, what: str) -> None:
         process = step.node, step.incarnation
         if process in self._reported:
             return

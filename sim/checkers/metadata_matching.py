@@ -4,7 +4,10 @@ The records that a broker has replayed since it started are a prefix of the comm
 each offset (Vanlightly: MetadataLogMatchingProperty). Otherwise two brokers with equal partition epoch may have
 different states.
 
-Verifies: each record that a broker replays, and the offset at which it does so.
+A snapshot has the state that the committed records below its end lead to.
+
+Verifies: each record that a broker replays, and the offset at which it does so; each snapshot that a controller or
+broker makes.
 
 Does not verify: how far behind a broker is; how it applies the records; the logs of controllers (``metadata-loss``);
 control planes without a log.
@@ -17,7 +20,7 @@ from typing import ClassVar
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
-from sim.protocol.kraft.metadata import Record
+from sim.protocol.kraft.metadata import MetadataImage, Record
 
 
 class MetadataMatching(Checker):
@@ -30,9 +33,33 @@ class MetadataMatching(Checker):
         super().__init__(history)
         self._log: list[Record] = []
         self._reported: set[tuple[int, int]] = set()
+        self._image = MetadataImage()
+        """What the records below some offset lead to."""
 
     def on_metadata_lost(self, step: steps.MetadataLost) -> None:
         del self._log[step.offset :]
+        self._image = MetadataImage()
+
+    def on_metadata_snapshot(self, step: steps.MetadataSnapshot) -> None:
+        if step.kind is steps.SNAPSHOT_LOADED:
+            return
+        self.decided = True
+        image, offset = self._image_at(step.offset), step.offset
+        content = step.snapshot.content
+        assert isinstance(content, MetadataImage)
+        if image.changes_to(content) or content.changes_to(image):
+            quorum = "committed records lead to"
+            detail = f"the snapshot that process {step.node} made of offset {offset} has another state than {quorum}"
+            self._warns("metadata-mismatch", step.at_us, detail, weak=())
+
+    def _image_at(self, offset: int) -> MetadataImage:
+        """What the committed records below an offset lead to; the last ones may lack because they have no contents."""
+        if self._image.offset > offset:
+            self._image = MetadataImage()
+        image = self._image
+        for record in self._log[image.offset : offset]:
+            image.replay(record)
+        return image
 
     def on_metadata(self, step: steps.Metadata) -> None:
         log = self._log

@@ -133,16 +133,22 @@ class BrokerMetadataPublisher:
 
         Kafka: BrokerMetadataPublisher#onMetadataUpdate.
         """
-        broker, metadata = self._broker, self._metadata
-        image = metadata.image
-        fresh = self._log[image.offset : self._published_end()]
-        if not fresh and broker.backlog.stalled:
+        image, end = self._metadata.image, self._published_end()
+        fresh = self._log[image.offset : end]
+        if not fresh and self._broker.backlog.stalled:
             return
         self._note_replayed(image.offset, fresh)
+        self._apply(fresh, end)
+
+    def _apply(self, fresh: list[Record], end: int) -> None:
+        """Apply records, after which the image has the log up to an offset."""
+        broker, metadata = self._broker, self._metadata
+        image = metadata.image
         begins = image.offset == 0
         delta = MetadataDelta(fresh)
         for record in fresh:
             image.replay(record)
+        image.offset = end
         for name in delta.deleted:
             metadata.forget(name)
         live = self._live(delta)

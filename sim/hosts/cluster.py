@@ -315,7 +315,7 @@ class Cluster:
         is restarted once it is down.
         """
         if broker >= FIRST_CONTROLLER:
-            return self.quorum is not None and self.quorum.controllers.start(broker)
+            return self.quorum is not None and self.quorum.controllers.start(broker, formats=self.is_healed)
         if broker in self.running:
             if broker in self._stopping:
                 self._stopping[broker] = True

@@ -15,6 +15,7 @@ What would change the history:
 - A broker on which committed records take effect later (a stalled disk, logs that are not loaded, late metadata).
 - BeginQuorumEpoch, up to 4.1 sent every half fetch timeout to all voters: the latency of each depends on how many were
   sent before, so they are counted. They change nothing at a voter, if they are not under way when a period begins.
+- A process that makes or removes a snapshot: idle times end a period before (`sim.hosts.snapshot_generator`).
 - A heartbeat that arrives while a record waits for its commit is answered after the commit, so it is simulated.
 
 See `sim.environment.elision` for what all elision needs.
@@ -27,6 +28,7 @@ from typing import Final, NamedTuple, Protocol
 
 from sim.environment.elision import ElidingBroker
 from sim.hosts.raft_member import FSYNC_US, IdleTime, RaftMember, has_content
+from sim.hosts.snapshot_generator import APPROACH_US
 from sim.kernel.message import REPLY
 from sim.kernel.scheduler import Gate, IdleCall, Kernel
 from sim.protocol.decisions import Decisions
@@ -418,6 +420,9 @@ def begin_idle_time(
     if not (network.elides and kernel.is_plain and not kernel.relives and leader.waits):
         return False
     requests = leader.client.idle_fetches(kernel.now_us + config.append_linger_us)
+    soon_us = kernel.now_us + APPROACH_US
+    if leader.next_snapshot_us() <= soon_us:
+        return False
     if not requests or not _are_announcements_regular(leader, config, kernel.now_us):
         return False
     lag = 0 if decide.hw_answers_fetches.answer else 1
@@ -427,7 +432,7 @@ def begin_idle_time(
     for request in requests:
         source = request.source
         follower = members.get(source)
-        if follower is None or not _is_idle(follower, leader, request, lag):
+        if follower is None or not _is_idle(follower, leader, request, lag) or follower.next_snapshot_us() <= soon_us:
             return False
         there, back = follower.owner.out.get(node), owner.out.get(source)
         if there is None or back is None or not network.is_steady(follower.owner, owner):

@@ -106,10 +106,14 @@ class MetadataLedger:
 
     def holds_all(self, machine: RaftMachine) -> bool:
         """Whether the disk of a machine has all that is committed."""
-        log = machine.log
-        if log.flushed_offset < self._end:
+        if not self._batches:
+            return True
+        log, last = machine.log, self._batches[self._last]
+        if log.misses_snapshot:
             return False
-        return not self._batches or any(batch is self._batches[self._last] for batch in reversed(log.batches))
+        if any(snapshot.last is last for snapshot in log.snapshots):
+            return True
+        return log.flushed_offset >= self._end and any(batch is last for batch in reversed(log.batches))
 
     def commit(self, node: int, batch: RaftBatch) -> bool:
         """Take over a batch that a controller knows to be committed. Returns whether it changes metadata."""

@@ -20,10 +20,11 @@ from sim.hosts.node_to_controller_request_thread import NodeToControllerRequestT
 from sim.hosts.raft_controller import RaftController
 from sim.hosts.raft_machine import RaftMachine
 from sim.hosts.raft_member import IdleTime, RaftMember, has_content, records_of
+from sim.hosts.snapshot_generator import SnapshotGenerator
 from sim.kernel.build import COMPILED
 from sim.kernel.message import REPLY, Message
 from sim.kernel.scheduler import Event, IdleCall, noop
-from sim.protocol.kraft.metadata import NoOpRecord, Record
+from sim.protocol.kraft.metadata import NO_OP, MetadataImage, NoOpRecord, Record
 from sim.protocol.kraft.quorum_messages import (
     HEARTBEAT,
     AlterPartitionResponse,
@@ -32,7 +33,7 @@ from sim.protocol.kraft.quorum_messages import (
     NotControllerResponse,
 )
 from sim.protocol.raft.kafka_raft_client import LeaderAndEpoch, QuorumConfig
-from sim.protocol.raft.raft_log import RaftBatch
+from sim.protocol.raft.raft_log import RaftBatch, RaftSnapshot
 from sim.protocol.raft.raft_messages import RaftFetchResponse, RaftRequest, RaftResponse
 
 
@@ -43,6 +44,7 @@ class ObserverSetup:
         machines: the machines of the controllers, by id.
         logs: broker -> what its machine has of the metadata log.
         raft: settings of the quorum.
+        snapshot_interval_us: see `SnapshotGenerator`.
         key: of random numbers.
         delays_us: broker -> by how much committed records reach it later.
         committed: called with broker, incarnation and batches that it knows to be committed.
@@ -53,6 +55,7 @@ class ObserverSetup:
         self,
         machines: Mapping[int, RaftMachine],
         raft: QuorumConfig,
+        snapshot_interval_us: int,
         key: int,
         committed: Callable[[int, int, Sequence[RaftBatch]], None],
         members: dict[int, RaftMember],
@@ -61,6 +64,7 @@ class ObserverSetup:
         self.machines = machines
         self.logs: dict[int, RaftMachine] = {}
         self.raft = raft
+        self.snapshot_interval_us = snapshot_interval_us
         self.key = key
         self.delays_us: dict[int, int] = {}
         self.committed = committed
@@ -139,11 +143,14 @@ class RaftBrokerLifecycle(BrokerLifecycle):
 class MetadataLoader(BrokerMetadataPublisher):
     """Replays what the broker's Raft client reports as committed. Kafka: MetadataLoader, BrokerMetadataPublisher."""
 
-    __slots__ = ("_noted", "_records")
+    __slots__ = ("_noted", "_records", "_snapshot", "_snapshots")
 
-    def prepare(self, records: list[Record]) -> None:
-        """Set the list of records, control records among them, to which `commit` adds."""
+    def prepare(self, records: list[Record], snapshots: SnapshotGenerator) -> None:
+        """Set the list of records, control records among them, to which `commit` adds, and what makes snapshots."""
         self._records = records
+        self._snapshots = snapshots
+        self._snapshot: RaftSnapshot | None = None
+        """A snapshot that is not applied yet: it stands for all records below its end."""
         self._noted = 0
         """How many records the history has."""
 
@@ -169,15 +176,28 @@ class MetadataLoader(BrokerMetadataPublisher):
 
     def commit(self, batches: Sequence[RaftBatch], delay_us: int) -> None:
         """Apply batches as one delta, or do so later. Kafka: MetadataLoader#handleCommit."""
-        broker, records = self._broker, self._records
+        records = self._records
         for batch in batches:
             records += records_of(batch)
-        end = len(records)
+        self._receive_after(delay_us, changes=has_content(batches))
+
+    def load(self, snapshot: RaftSnapshot, delay_us: int) -> None:
+        """Apply a snapshot in place of the records that it stands for, or do so later.
+
+        Kafka: MetadataLoader#handleLoadSnapshot.
+        """
+        records = self._records
+        records += [NO_OP] * (snapshot.id.offset - len(records))
+        self._snapshot = snapshot
+        self._receive_after(delay_us, changes=True)
+
+    def _receive_after(self, delay_us: int, *, changes: bool) -> None:
+        broker, end = self._broker, len(self._records)
         if delay_us:
             late = IdleCall(self._commit_late, end)
             broker.kernel.schedule(broker.kernel.now_us + delay_us, broker.life, late)
         else:
-            self._receive(end, changes=has_content(batches))
+            self._receive(end, changes=changes)
 
     def _commit_late(self, end: int) -> None:
         self._receive(end, changes=True)
@@ -190,12 +210,35 @@ class MetadataLoader(BrokerMetadataPublisher):
             self.publish()
 
     def _replay(self) -> None:
+        snapshot = self._snapshot
+        if snapshot is not None and self.received >= snapshot.id.offset:
+            self._replay_from(snapshot)
+            return
         image, end = self._metadata.image, self._published_end()
         fresh = self._log[image.offset : end]
         if self.published_us < self._broker.kernel.now_us and _are_empty(fresh):
             image.offset = end
         else:
             super()._replay()
+        self._snapshots.published(image.offset)
+
+    def _replay_from(self, snapshot: RaftSnapshot) -> None:
+        """Apply what a snapshot changes, and the records that follow it, as one delta.
+
+        Kafka: MetadataDelta#finishSnapshot.
+        """
+        content, stalled = snapshot.content, self._broker.backlog.stalled
+        assert isinstance(content, MetadataImage)
+        changes = self._metadata.image.changes_to(content)
+        if any(self._replicas.changes(record, stall.directory) for record in changes for stall in stalled):
+            return
+        self._snapshot = None
+        self._noted = offset = snapshot.id.offset
+        end = max(offset, self._published_end())
+        fresh = self._log[offset:end]
+        self._note_replayed(offset, fresh)
+        self._apply(changes + fresh, end)
+        self._snapshots.loaded()
 
     def _note_replayed(self, first: int, fresh: list[Record]) -> None:
         """Trailing records without contents are noted with the next one that has some."""
@@ -232,11 +275,14 @@ class RaftBroker(KRaftBroker):
         records: list[Record] = []
         super().__init__(startup, records)
         self._observer = observer
-        self.loader.prepare(records)
         machine = observer.logs.get(self.node)
         if machine is None:
             machine = observer.logs[self.node] = RaftMachine()
         machine.start()
+        snapshots = SnapshotGenerator(
+            self, machine.log, observer.snapshot_interval_us, startup.kernel, startup.recorder
+        )
+        self.loader.prepare(records, snapshots)
         self.member = RaftMember(
             self,
             startup.kernel,
@@ -246,6 +292,8 @@ class RaftBroker(KRaftBroker):
             observer.raft,
             observer.key,
             self._on_commit,
+            self._on_snapshot,
+            snapshots,
             self._on_leader_change,
             noop,
             self.halt,
@@ -286,6 +334,11 @@ class RaftBroker(KRaftBroker):
         observer = self._observer
         observer.committed(self.node, self.incarnation, batches)
         self.loader.commit(batches, observer.delays_us.get(self.node, 0))
+
+    def _on_snapshot(self, snapshot: RaftSnapshot) -> None:
+        step = steps.MetadataSnapshot(steps.SNAPSHOT_LOADED, self.node, snapshot, self.incarnation)
+        self.recorder.record(step)
+        self.loader.load(snapshot, self._observer.delays_us.get(self.node, 0))
 
     def _acts_at_once(self) -> bool:
         """See `RaftMember.acts_at_once`."""

@@ -17,6 +17,7 @@ from sim.hosts.idle_quorum import NO_OP_US, PeriodTimes, Situation, begin_idle_t
 from sim.hosts.raft_machine import RaftMachine
 from sim.hosts.raft_member import RaftMember
 from sim.hosts.settings import QuorumSettings
+from sim.hosts.snapshot_generator import SnapshotGenerator, image_of
 from sim.kernel.build import COMPILED
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, IdleCall, Kernel, noop
@@ -45,7 +46,7 @@ from sim.protocol.kraft.replicated_controller import (
 from sim.protocol.kraft.replication_control_manager import NotAssignedError
 from sim.protocol.messages import NONE, NOT_CONTROLLER, UNKNOWN_SERVER_ERROR
 from sim.protocol.raft.kafka_raft_client import LeaderAndEpoch, QuorumConfig
-from sim.protocol.raft.raft_log import RaftBatch
+from sim.protocol.raft.raft_log import RaftBatch, RaftSnapshot
 from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
 
 
@@ -196,6 +197,8 @@ class RaftController(Node):
             setup.raft,
             setup.key,
             self._on_commit,
+            self._on_snapshot,
+            SnapshotGenerator(self, machine.log, setup.settings.snapshot_interval_us, setup.kernel, setup.recorder),
             self._on_leader_change,
             self._on_leadership,
             self._on_crash,
@@ -230,6 +233,13 @@ class RaftController(Node):
     def _on_commit(self, batches: Sequence[RaftBatch]) -> None:
         self._setup.committed(self, batches)
         self.controller.handle_commit(batches)
+        self.member.snapshots.published(batches[-1].end_offset)
+
+    def _on_snapshot(self, snapshot: RaftSnapshot) -> None:
+        step = steps.MetadataSnapshot(steps.SNAPSHOT_LOADED, self.node, snapshot, self.incarnation)
+        self.recorder.record(step)
+        self.controller.handle_load_snapshot(snapshot.id.offset, image_of(snapshot))
+        self.member.snapshots.loaded()
 
     def _on_leader_change(self, leader: LeaderAndEpoch) -> None:
         self.controller.handle_leader_change(leader)

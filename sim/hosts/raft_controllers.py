@@ -73,10 +73,14 @@ class RaftControllers:
         for node in self.machines:
             self._start(node, 2 * self.setup.raft.election_timeout_us if node == FIRST_CONTROLLER else 0)
 
-    def start(self, node: int) -> bool:
-        """Start a controller's process; False if it runs."""
+    def start(self, node: int, *, formats: bool = False) -> bool:
+        """Start a controller's process; False if it runs, or misses a snapshot, unless its disk is formatted anew."""
         if node in self.running:
             return False
+        if self.machines[node].log.misses_snapshot:
+            if not formats:
+                return False
+            self.replace_disk(node)
         self.end_idle()
         self._start(node, 0)
         return True
@@ -140,6 +144,16 @@ class RaftControllers:
         self.end_idle()
         self._end(node, "quorum-state-lost", lost=machine.log.end_offset)
         machine.election = None
+        return True
+
+    def lose_snapshots(self, node: int) -> bool:
+        """Kill a controller and remove its snapshots; False if there are none."""
+        machine = self.machines[node]
+        if not machine.log.snapshots:
+            return False
+        self.end_idle()
+        machine.lose_snapshots()
+        self._end(node, "snapshots-lost", lost=machine.log.base_offset if machine.log.misses_snapshot else -1)
         return True
 
     def pause(self, node: int) -> bool:

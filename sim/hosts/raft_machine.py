@@ -1,4 +1,6 @@
-"""The machine of a member of the metadata quorum: what its disk has of the metadata log, and the file quorum-state."""
+"""The machine of a member of the metadata quorum: what its disk has of the metadata log and its snapshots, and the file
+quorum-state.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ class RaftMachine:
     """See the module.
 
     Attributes:
-        log: the log as the running process sees it, page cache included.
+        log: the log and its snapshots as the running process sees them, page cache included.
         election: content of quorum-state, which is written with fsync; None without the file.
         has_power: whether the machine answers a connection that no process accepts.
         incarnation: number of processes that it has run.
@@ -28,9 +30,7 @@ class RaftMachine:
         """Start a process, which opens the log: what the page cache or the disk has is there."""
         self.incarnation += 1
         self.has_power = True
-        log = RaftLog(self.log.batches)
-        log.flushed_offset = self.log.flushed_offset
-        self.log = log
+        self.log = self.log.reopened()
 
     def lose_power(self) -> int:
         """Lose the page cache. Returns the offset from which batches are gone, -1 if none is.
@@ -40,8 +40,13 @@ class RaftMachine:
         self.has_power = False
         log = self.log
         lost = log.flushed_offset if log.flushed_offset < log.end_offset else -1
-        self.log = RaftLog([batch for batch in log.batches if batch.end_offset <= log.flushed_offset])
+        flushed = [batch for batch in log.batches if batch.end_offset <= log.flushed_offset]
+        self.log = RaftLog(flushed, log.snapshots, log.base_offset)
         return lost
+
+    def lose_snapshots(self) -> None:
+        """Remove all snapshots."""
+        self.log = RaftLog(self.log.batches, (), self.log.base_offset)
 
     def replace_disk(self) -> None:
         """Replace the disk by an empty one, formatted with the same id (``kafka-storage.sh format``)."""

@@ -12,6 +12,7 @@ from typing import Final
 from sim.environment.elision import ElidingBroker
 from sim.environment.network import LATENCY_US, USUAL, Node
 from sim.hosts.raft_machine import RaftMachine
+from sim.hosts.snapshot_generator import SnapshotGenerator
 from sim.kernel.mixing import BITS, mixed
 from sim.kernel.scheduler import Event, Gate, Kernel, noop
 from sim.protocol.decisions import Decisions
@@ -19,7 +20,7 @@ from sim.protocol.kraft.metadata import NO_OP, NoOpRecord, Record
 from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.epoch_states import EpochState
 from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
-from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch
+from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftSnapshot
 from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
 from sim.protocol.raft.request_manager import NEVER
 
@@ -103,6 +104,8 @@ class RaftMember(RaftHost):
         config: its settings.
         key: of its random numbers.
         committed: called with batches that are committed.
+        loaded: called with a snapshot that takes the place of what was committed before.
+        snapshots: makes the snapshots of the process.
         leader_changed: called with another leader or epoch.
         led: called with the epoch when it becomes leader.
         crashed: called with the reason when the process has to end.
@@ -116,12 +119,14 @@ class RaftMember(RaftHost):
         idle: the idle time in which it takes part, or None.
         armed_us: when its timer was to expire when that began.
         members: the members that run, by id.
+        snapshots: see above.
         acts_at_once: whether what is committed takes effect at once in its process.
     """
 
     __deletable__ = ("client",)
     __slots__ = (
         "_appended",
+        "_approached_us",
         "_armed_us",
         "_committed",
         "_crashed",
@@ -135,6 +140,7 @@ class RaftMember(RaftHost):
         "_leader_changed",
         "_led",
         "_led_epoch",
+        "_loaded",
         "_machine",
         "_machines",
         "_noted",
@@ -144,6 +150,7 @@ class RaftMember(RaftHost):
         "idle",
         "members",
         "owner",
+        "snapshots",
     )
 
     client: KafkaRaftClient
@@ -158,6 +165,8 @@ class RaftMember(RaftHost):
         config: QuorumConfig,
         key: int,
         committed: Callable[[Sequence[RaftBatch]], None],
+        loaded: Callable[[RaftSnapshot], None],
+        snapshots: SnapshotGenerator,
         leader_changed: Callable[[LeaderAndEpoch], None],
         led: Callable[[int], None],
         crashed: Callable[[str], None],
@@ -176,6 +185,8 @@ class RaftMember(RaftHost):
         self._machines = machines
         self._machine = machine
         self._committed = committed
+        self._loaded = loaded
+        self.snapshots = snapshots
         self._leader_changed = leader_changed
         self._led = led
         self._led_epoch = -1
@@ -187,6 +198,8 @@ class RaftMember(RaftHost):
         self._inbox: deque[RaftRequest | RaftResponse] = deque()
         self._flushing = self._is_busy = self._appended = self._ended = False
         self._armed_us = NEVER
+        self._approached_us = NEVER
+        """When a snapshot is to be removed, as the generator knows it."""
         self.client = KafkaRaftClient(
             owner.node,
             tuple(machines),
@@ -206,7 +219,7 @@ class RaftMember(RaftHost):
             del self.members[self.owner.node]
         self._inbox.clear()
         self.acts_at_once = _always
-        self._committed = self._leader_changed = self._led = self._crashed = noop
+        self._committed = self._loaded = self._leader_changed = self._led = self._crashed = noop
 
     def dispose(self) -> None:
         """See `Cluster.dispose`."""
@@ -263,6 +276,11 @@ class RaftMember(RaftHost):
             return
         finally:
             self._is_busy = False
+        clean_us = self.client.clean_us()
+        if clean_us != self._approached_us:
+            self._approached_us = clean_us
+            if clean_us != NEVER:
+                self.snapshots.approach(clean_us)
         if not self._flushing and not self._ended and at_us < self._armed_us:
             self._armed_us = at_us
             self._kernel.schedule(at_us, self.owner.life, _Poll(self, at_us))
@@ -332,6 +350,10 @@ class RaftMember(RaftHost):
         """Whether the thread only waits for messages and timers."""
         return not (self._flushing or self._is_busy or self._inbox or self._ended)
 
+    def next_snapshot_us(self) -> int:
+        """When it next makes or removes a snapshot."""
+        return min(self.snapshots.due_us(), self.client.clean_us())
+
     @property
     def leader(self) -> int:
         """The leader as it knows it, or `NO_NODE`."""
@@ -369,6 +391,9 @@ class RaftMember(RaftHost):
 
     def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
         self._committed(batches)
+
+    def handle_load_snapshot(self, snapshot: RaftSnapshot) -> None:
+        self._loaded(snapshot)
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         self._leader_changed(leader)

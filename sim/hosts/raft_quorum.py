@@ -53,7 +53,11 @@ class RaftQuorum(QuorumPlane):
         self.session_us = settings.session_us
         self.ledger = MetadataLedger(self, setup)
         self.controllers = RaftControllers(setup.controllers, self.ledger)
-        raft = QuorumConfig(election_timeout_us=settings.election_us, fetch_timeout_us=settings.fetch_timeout_us)
+        raft = QuorumConfig(
+            election_timeout_us=settings.election_us,
+            fetch_timeout_us=settings.fetch_timeout_us,
+            snapshot_retention_us=settings.snapshot_retention_us,
+        )
         key = setup.stream.getrandbits(61)
         members: dict[int, RaftMember] = {}
         self.controllers.setup = ControllerSetup(
@@ -72,7 +76,9 @@ class RaftQuorum(QuorumPlane):
             self.controllers.crashed,
             members,
         )
-        self.observer = ObserverSetup(self.controllers.machines, raft, key, self._note_commit, members)
+        self.observer = ObserverSetup(
+            self.controllers.machines, raft, settings.snapshot_interval_us, key, self._note_commit, members
+        )
 
     def dispose(self) -> None:
         self.controllers.dispose()

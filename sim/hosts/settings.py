@@ -142,6 +142,8 @@ class QuorumSettings:
     session_us: int
     election_us: int
     fetch_timeout_us: int
+    snapshot_interval_us: int
+    snapshot_retention_us: int
     auto_balance: bool
     balance_check_us: int
     unclean_check_us: int
@@ -153,6 +155,8 @@ def quorum_settings(config: Mapping[str, Value]) -> QuorumSettings:
         session_us=_us(config, "broker.session.timeout.ms"),
         election_us=_us(config, "controller.quorum.election.timeout.ms"),
         fetch_timeout_us=_us(config, "controller.quorum.fetch.timeout.ms"),
+        snapshot_interval_us=_us(config, "metadata.log.max.snapshot.interval.ms"),
+        snapshot_retention_us=_us(config, "metadata.max.retention.ms"),
         auto_balance=bool(config["auto.leader.rebalance.enable"]),
         balance_check_us=_us(config, "leader.imbalance.check.interval.seconds") * 1_000,
         unclean_check_us=_us(config, "unclean.leader.election.interval.ms"),

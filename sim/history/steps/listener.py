@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from sim.history.steps.log import Append, LogStart, Retention, Truncate
     from sim.history.steps.processes import Deleted, End, Flushed, LinkChange, Pause, Recovered, Start
-    from sim.history.steps.quorum import ControllerProcess, MetadataLost, RaftCommit, RaftLeader
+    from sim.history.steps.quorum import ControllerProcess, MetadataLost, MetadataSnapshot, RaftCommit, RaftLeader
     from sim.history.steps.replication import Follow, HighWatermark, Lead, Replicated, Settled
 
 
@@ -97,6 +97,9 @@ class Listener:
         self.on_step(step)
 
     def on_raft_commit(self, step: RaftCommit) -> None:
+        self.on_step(step)
+
+    def on_metadata_snapshot(self, step: MetadataSnapshot) -> None:
         self.on_step(step)
 
     def on_metadata_lost(self, step: MetadataLost) -> None:

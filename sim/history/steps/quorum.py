@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from sim.history.steps.base import ASIDE, CHANGE, DETAIL, FACT, TURN, InEpoch, Lane, Shown, Step, StepKind
-from sim.protocol.raft.raft_log import RaftBatch
+from sim.protocol.raft.raft_log import RaftBatch, RaftSnapshot
 
 if TYPE_CHECKING:
     from sim.history.steps.listener import Listener
@@ -142,6 +142,49 @@ class RaftCommit(Step):
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:
             listener.on_raft_commit(self)
+
+
+SNAPSHOT_MADE: Final[StepKind] = StepKind(
+    "snapshot-made", 70, Lane.CONTROL_PLANE,
+    "a controller or broker wrote a snapshot of the metadata log: node, process, offset",
+    "{process} makes a snapshot of the metadata up to offset {offset}.",
+    weight=ASIDE, method="metadata_snapshot",
+)  # fmt: skip
+SNAPSHOT_LOADED: Final[StepKind] = StepKind(
+    "snapshot-loaded", 71, Lane.CONTROL_PLANE,
+    "a controller or broker loaded a snapshot of the metadata log in place of the records below its end: node, process,"
+    " offset",
+    "{process} loads a snapshot of the metadata up to offset {offset}.",
+    weight=DETAIL, method="metadata_snapshot",
+)  # fmt: skip
+
+
+class MetadataSnapshot(Step):
+    """A process wrote a snapshot of the metadata log, or loaded one.
+
+    Attributes:
+        node: the process: a controller or a broker.
+        snapshot: the snapshot.
+        incarnation: number of the process among those of its node, if it loaded one.
+    """
+
+    __slots__ = ("incarnation", "kind", "node", "snapshot")
+
+    def __init__(self, kind: StepKind, node: int, snapshot: RaftSnapshot, incarnation: int = 0) -> None:
+        self.kind = kind
+        self.broker = 0
+        self.other = self.node = node
+        self.epoch, self.offset = snapshot.id.epoch, snapshot.id.offset
+        self.snapshot = snapshot
+        self.incarnation = incarnation
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_metadata_snapshot(self)
+
+    def fields(self) -> Shown:
+        process = f"{'Broker' if self.node < FIRST_CONTROLLER else 'Controller'} {self.node}"
+        return {"broker": 0, "node": self.node, "process": process, "offset": self.offset}
 
 
 METADATA_LOST: Final[StepKind] = StepKind(

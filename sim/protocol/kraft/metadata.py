@@ -298,6 +298,36 @@ class MetadataImage:
         self.cleared_elr: dict[str, tuple[int, ...]] = {}
         self.settings: dict[str, Value] = {}
 
+    def copy(self) -> MetadataImage:
+        """The same image, which changes on its own."""
+        image = MetadataImage()
+        image.offset = self.offset
+        image.brokers = dict(self.brokers)
+        image.partitions = dict(self.partitions)
+        image.cleared_elr = dict(self.cleared_elr)
+        image.settings = dict(self.settings)
+        return image
+
+    def changes_to(self, other: MetadataImage) -> list[Record]:
+        """Records that lead from this image to another one. What that lacks is deleted, but no values of keys.
+
+        Kafka: MetadataDelta#finishSnapshot.
+        """
+        changes: list[Record] = [
+            BrokerUnregistration(broker, entry.broker_epoch)
+            for broker, entry in self.brokers.items()
+            if broker not in other.brokers
+        ]
+        changes += [entry for broker, entry in other.brokers.items() if self.brokers.get(broker) is not entry]
+        changes += [
+            ConfigRecord(key, value) for key, value in other.settings.items() if self.settings.get(key) != value
+        ]
+        deleted = [name for name in self.partitions if name not in other.partitions]
+        if deleted:
+            changes.append(TopicRemoval(tuple(deleted)))
+        changes += [state for name, state in other.partitions.items() if self.partitions.get(name) is not state]
+        return changes
+
     def replay(self, record: Record) -> None:
         """Replay the next record. Kafka: ReplicationControlManager#replay, ClusterControlManager#replay."""
         self.offset += 1
@@ -305,7 +335,9 @@ class MetadataImage:
             return
         if isinstance(record, PartitionRegistration):
             if record.clears_elr:
-                self.cleared_elr[record.name] = self.cleared_elr.get(record.name, ()) + self.partitions[record.name].elr
+                known = self.partitions.get(record.name)
+                elr = () if known is None else known.elr
+                self.cleared_elr[record.name] = self.cleared_elr.get(record.name, ()) + elr
             self.partitions[record.name] = record
         elif isinstance(record, BrokerRegistration):
             self.brokers[record.broker] = record

@@ -170,6 +170,20 @@ class ReplicatedController:
             self.stable_offset = batch.end_offset
             self._deferred.complete_up_to(batch.end_offset - 1)
 
+    def handle_load_snapshot(self, offset: int, image: MetadataImage) -> None:
+        """Go on from a snapshot that ends at an offset.
+
+        Raises:
+            IllegalRaftStateError: the controller is active.
+
+        Kafka: QuorumController.QuorumMetaLogListener#handleLoadSnapshot, OffsetControlManager#endLoadSnapshot.
+        """
+        if self.active is not None:
+            raise IllegalRaftStateError(f"a snapshot of offset {offset} for the active controller")
+        image.cleared_elr.clear()
+        self.image = image
+        self.stable_offset = offset
+
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         """Become active, or stop to be. Kafka: QuorumController.QuorumMetaLogListener#handleLeaderChange."""
         if self.active is not None:
@@ -196,10 +210,19 @@ class ReplicatedController:
         self.claim_epoch = NO_EPOCH
         self.active = None
         self._deferred.fail_all(NOT_CONTROLLER)
-        self.image = MetadataImage()
-        for batch in self.client.log.read(0, self.stable_offset):
-            _replay(self.image, batch)
+        self._revert()
         self._host.renounced()
+
+    def _revert(self) -> None:
+        """Forget what is not committed. Kafka: SnapshotRegistry#revertToSnapshot."""
+        log, first = self.client.log, 0
+        self.image = MetadataImage()
+        for snapshot in log.snapshots:
+            if snapshot.id.offset <= self.stable_offset:
+                assert isinstance(snapshot.content, MetadataImage)
+                self.image, first = snapshot.content.copy(), snapshot.id.offset
+        for batch in log.read(first, self.stable_offset):
+            _replay(self.image, batch)
 
     # Events.
 

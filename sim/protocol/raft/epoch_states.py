@@ -8,7 +8,7 @@ from typing import Final
 from sim.native import mypyc_attr
 from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.epoch_election import EpochElection
-from sim.protocol.raft.raft_log import IllegalRaftStateError
+from sim.protocol.raft.raft_log import IllegalRaftStateError, OffsetAndEpoch
 from sim.protocol.raft.raft_messages import NO_NODE
 from sim.protocol.raft.request_manager import NEVER
 
@@ -194,10 +194,11 @@ class FollowerState(EpochState):
         leader: the leader.
         voted: candidate that got the member's vote in the epoch, or `NO_NODE`.
         fetch_timeout_at_us: when the member stands for election if the leader does not answer before.
+        fetching_snapshot: the snapshot that it fetches, or None.
         has_fetched_from_leader: whether the leader has answered a fetch.
     """
 
-    __slots__ = ("fetch_timeout_at_us", "has_fetched_from_leader", "leader", "voted")
+    __slots__ = ("fetch_timeout_at_us", "fetching_snapshot", "has_fetched_from_leader", "leader", "voted")
 
     def __init__(
         self, epoch: int, leader: int, voted: int, high_watermark: int | None, fetch_timeout_at_us: int
@@ -206,6 +207,7 @@ class FollowerState(EpochState):
         self.leader: Final = leader
         self.voted: Final = voted
         self.fetch_timeout_at_us = fetch_timeout_at_us
+        self.fetching_snapshot: OffsetAndEpoch | None = None
         self.has_fetched_from_leader = False
 
     def election(self) -> ElectionState:

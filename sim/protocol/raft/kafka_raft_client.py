@@ -26,7 +26,7 @@ from sim.protocol.raft.epoch_states import (
 from sim.protocol.raft.fetch_purgatory import FetchPurgatory, ParkedFetch
 from sim.protocol.raft.leader_state import LeaderState
 from sim.protocol.raft.quorum_state import QuorumState
-from sim.protocol.raft.raft_log import UNKNOWN, IllegalRaftStateError, OffsetAndEpoch, RaftBatch, RaftLog
+from sim.protocol.raft.raft_log import UNKNOWN, IllegalRaftStateError, OffsetAndEpoch, RaftBatch, RaftLog, RaftSnapshot
 from sim.protocol.raft.raft_messages import (
     BROKER_NOT_AVAILABLE,
     FENCED_LEADER_EPOCH,
@@ -34,11 +34,14 @@ from sim.protocol.raft.raft_messages import (
     NO_ERROR,
     NO_NODE,
     NOT_LEADER_OR_FOLLOWER,
+    SNAPSHOT_NOT_FOUND,
     UNKNOWN_LEADER_EPOCH,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     RaftFetchRequest,
     RaftFetchResponse,
     RaftRequest,
@@ -51,6 +54,8 @@ from sim.protocol.raft.request_manager import NEVER, RequestManager
 RETRY_BACKOFF_BASE_US: Final = 100_000
 """Unit of the back-off between elections up to 3.9. Kafka: KafkaRaftClient#binaryExponentialElectionBackoffMs (3.9)."""
 _MOST_DOUBLINGS: Final = 20
+CLEAN_INTERVAL_US: Final = 60_000_000
+"""How often a member removes old snapshots. Kafka: KafkaRaftClient."""
 
 
 class QuorumConfig(NamedTuple):
@@ -64,6 +69,8 @@ class QuorumConfig(NamedTuple):
     append_linger_us: int = 25_000
     fetch_max_wait_us: int = 500_000
     """Fixed in Kafka. Kafka: KafkaRaftClient#MAX_FETCH_WAIT_MS."""
+    snapshot_retention_us: int = 604_800_000_000
+    """``metadata.max.retention.ms``; below 0: no snapshot is removed for its age."""
 
 
 class LeaderAndEpoch(NamedTuple):
@@ -97,6 +104,13 @@ class RaftHost:
 
     def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
         """Records were committed. Kafka: RaftClient.Listener#handleCommit."""
+        raise NotImplementedError
+
+    def handle_load_snapshot(self, snapshot: RaftSnapshot) -> None:
+        """A snapshot takes the place of all that was committed before its end.
+
+        Kafka: RaftClient.Listener#handleLoadSnapshot.
+        """
         raise NotImplementedError
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
@@ -159,6 +173,10 @@ class KafkaRaftClient:
         self._fetches = FetchPurgatory()
         self._next_offset = 0
         """Offset of the next record for the listener."""
+        self._is_new = True
+        """Whether the listener has been told nothing."""
+        self._clean_at_us = now_us + CLEAN_INTERVAL_US
+        """When it next looks for old snapshots."""
         self._fired = LeaderAndEpoch(NO_NODE, 0)
         """Leader and epoch of which the listener knows."""
         self._told: EpochState | None = None
@@ -195,8 +213,31 @@ class KafkaRaftClient:
             at_us = self._poll_state(now_us)
             if at_us <= now_us and self.quorum.state is state:
                 break  # It waits for a message or for its next call.
+        self._maybe_clean(now_us)
         self._poll_listeners()
-        return min(max(at_us, now_us + 1), self._fetches.expires_us())
+        return min(max(min(at_us, self.clean_us()), now_us + 1), self._fetches.expires_us())
+
+    def _maybe_clean(self, now_us: int) -> None:
+        """Remove snapshots that are too old, never the last one, and let the log begin after them.
+
+        Retention by size is not modelled. Kafka: KafkaRaftClient.RaftMetadataLogCleanerManager,
+        KafkaRaftLog#cleanSnapshotsRetentionMs (4.3-4.4).
+        """
+        if now_us < self._clean_at_us:
+            return
+        log, retention_us = self.log, self._config.snapshot_retention_us
+        while len(log.snapshots) > 1 and 0 <= retention_us < now_us - log.snapshots[0].made_us:
+            if not log.delete_before_snapshot(log.snapshots[1].id):
+                break
+        self._clean_at_us += (1 + (now_us - self._clean_at_us) // CLEAN_INTERVAL_US) * CLEAN_INTERVAL_US
+
+    def clean_us(self) -> int:
+        """When it next removes a snapshot, if no other one is made before."""
+        snapshots, retention_us = self.log.snapshots, self._config.snapshot_retention_us
+        if len(snapshots) < 2 or retention_us < 0:
+            return NEVER
+        left_us = snapshots[0].made_us + retention_us + 1 - self._clean_at_us
+        return self._clean_at_us + max(0, -(-left_us // CLEAN_INTERVAL_US)) * CLEAN_INTERVAL_US
 
     def _poll_state(self, now_us: int) -> int:
         state = self.quorum.state
@@ -402,7 +443,7 @@ class KafkaRaftClient:
         elif self._decide.voters_search_leader.answer and self.requests.has_any_inflight_request(now_us):
             at_us = self.requests.bootstrap_server_at_us(now_us)
         else:
-            at_us = self._maybe_send(leader, self._build_fetch_request(), now_us)
+            at_us = self._maybe_send_fetch_or_fetch_snapshot(state, now_us)
         return min(at_us, state.fetch_timeout_at_us)
 
     def _poll_follower_as_observer(self, state: FollowerState, now_us: int) -> int:
@@ -418,7 +459,16 @@ class KafkaRaftClient:
             return self._maybe_send_fetch_to_any_bootstrap(now_us)
         if self.requests.has_any_inflight_request(now_us):
             return self.requests.bootstrap_server_at_us(now_us)
-        return self._maybe_send(state.leader, self._build_fetch_request(), now_us)
+        return self._maybe_send_fetch_or_fetch_snapshot(state, now_us)
+
+    def _maybe_send_fetch_or_fetch_snapshot(self, state: FollowerState, now_us: int) -> int:
+        """Kafka: KafkaRaftClient#maybeSendFetchOrFetchSnapshot."""
+        snapshot_id = state.fetching_snapshot
+        if snapshot_id is None:
+            return self._maybe_send(state.leader, self._build_fetch_request(), now_us)
+        return self._maybe_send(
+            state.leader, FetchSnapshotRequest(self.quorum.local_id, state.epoch, snapshot_id), now_us
+        )
 
     def _maybe_send_fetch_to_any_bootstrap(self, now_us: int) -> int:
         """Search for the leader.
@@ -545,6 +595,8 @@ class KafkaRaftClient:
             self._handle_fetch_request(request, now_us)
         elif isinstance(request, VoteRequest):
             self._handle_vote_request(request, now_us)
+        elif isinstance(request, FetchSnapshotRequest):
+            self._handle_fetch_snapshot_request(request, now_us)
         elif isinstance(request, BeginQuorumEpochRequest):
             error = self._handle_begin_quorum_epoch_request(request, now_us)
             response = BeginQuorumEpochResponse(
@@ -626,6 +678,7 @@ class KafkaRaftClient:
             response.error != NO_ERROR
             or response.batches
             or response.diverging is not None
+            or response.snapshot_id is not None
             or request.max_wait_us == 0
             or (request.high_watermark < response.high_watermark and self._decide.hw_answers_fetches.yes())
         ):
@@ -643,15 +696,20 @@ class KafkaRaftClient:
             return self._fetch_error(request, error)
         state = self.quorum.state
         assert isinstance(state, LeaderState)
-        diverging = self.log.diverging(request.fetch_offset, request.last_fetched_epoch)
+        log, diverging = self.log, None
+        snapshot_id = log.snapshot_instead(request.fetch_offset, request.last_fetched_epoch)
+        if snapshot_id is None:
+            diverging = log.diverging(request.fetch_offset, request.last_fetched_epoch)
         batches: Sequence[RaftBatch] = ()
-        if diverging is None:
+        if diverging is None and snapshot_id is None:
             if state.update_replica_state(request.source, now_us, request.fetch_offset):
                 self._on_update_leader_high_watermark(state, now_us)
-            batches = self.log.read(request.fetch_offset, self.log.end_offset)
+            batches = log.read(request.fetch_offset, log.end_offset)
         known = UNKNOWN if state.high_watermark is None else state.high_watermark
         local_id = self.quorum.local_id
-        return RaftFetchResponse(request, local_id, NO_ERROR, state.epoch, local_id, batches, known, diverging)
+        return RaftFetchResponse(
+            request, local_id, NO_ERROR, state.epoch, local_id, batches, known, diverging, snapshot_id
+        )
 
     def _complete_fetch(self, parked: ParkedFetch, now_us: int) -> None:
         self._host.send(parked.request.source, self._try_complete_fetch(parked.request, now_us))
@@ -663,6 +721,23 @@ class KafkaRaftClient:
 
     def _respond_to_fetch(self, request: RaftFetchRequest, error: str) -> None:
         self._host.send(request.source, self._fetch_error(request, error))
+
+    def _handle_fetch_snapshot_request(self, request: FetchSnapshotRequest, now_us: int) -> None:
+        """Answer the fetch of a snapshot. Kafka: KafkaRaftClient#handleFetchSnapshotRequest."""
+        quorum, snapshot = self.quorum, self.log.snapshot(request.snapshot_id)
+        error = self._validate_leader_only_request(request)
+        if error == NO_ERROR:
+            state = quorum.state
+            assert isinstance(state, LeaderState)
+            if snapshot is None:
+                error = SNAPSHOT_NOT_FOUND
+            else:
+                state.update_check_quorum_for_following_voter(request.source, now_us)
+        found = snapshot if error == NO_ERROR else None
+        self._host.send(
+            request.source,
+            FetchSnapshotResponse(request, quorum.local_id, error, quorum.epoch, quorum.leader, found),
+        )
 
     def _validate_voter_only_request(self, request: RaftRequest) -> str:
         """Kafka: KafkaRaftClient#validateVoterOnlyRequest."""
@@ -688,7 +763,7 @@ class KafkaRaftClient:
         node = response.source
         handled = self._maybe_handle_common_response(response, now_us)
         if handled is None:
-            if response.error != NO_ERROR:
+            if response.error != NO_ERROR and response.error != SNAPSHOT_NOT_FOUND:
                 handled = False
             else:
                 self._handle_success(node, response, now_us)
@@ -699,6 +774,8 @@ class KafkaRaftClient:
         state = self.quorum.state
         if isinstance(response, RaftFetchResponse):
             self._handle_fetch_response(response, now_us)
+        elif isinstance(response, FetchSnapshotResponse):
+            self._handle_fetch_snapshot_response(response, now_us)
         elif isinstance(response, VoteResponse):
             if isinstance(state, NomineeState):
                 self._handle_vote_response(state, node, response, now_us)
@@ -742,6 +819,9 @@ class KafkaRaftClient:
             if known is not None and response.diverging.offset < known:
                 raise IllegalRaftStateError(f"truncation to {response.diverging} below the high watermark {known}")
             self.log.truncate_to_end_offset(response.diverging)
+        elif response.snapshot_id is not None:
+            known_here = self.log.snapshot(response.snapshot_id) is not None
+            state.fetching_snapshot = None if known_here else response.snapshot_id
         else:
             if response.batches:
                 for batch in response.batches:
@@ -750,6 +830,25 @@ class KafkaRaftClient:
                     self._host.flush()
             if response.high_watermark >= 0:
                 self._update_follower_high_watermark(state, response.high_watermark)
+        state.reset_fetch_timeout_for_successful_fetch(now_us + self._config.fetch_timeout_us)
+
+    def _handle_fetch_snapshot_response(self, response: FetchSnapshotResponse, now_us: int) -> None:
+        """Keep a snapshot, and let it take the place of the log. Kafka: KafkaRaftClient#handleFetchSnapshotResponse.
+
+        Raises:
+            IllegalRaftStateError: it was not asked for, or the log is longer.
+        """
+        state, snapshot, log = self.quorum.state, response.snapshot, self.log
+        if not isinstance(state, FollowerState):
+            raise IllegalRaftStateError("a snapshot for a member that does not follow")
+        wanted, state.fetching_snapshot = state.fetching_snapshot, None
+        if snapshot is not None:
+            if wanted != snapshot.id:
+                raise IllegalRaftStateError(f"{snapshot} in place of {wanted}")
+            log.add_snapshot(snapshot)
+            if not log.truncate_to_latest_snapshot():
+                raise IllegalRaftStateError(f"{snapshot} does not take the place of a log that ends at {log.end}")
+            self._update_follower_high_watermark(state, log.high_watermark)
         state.reset_fetch_timeout_for_successful_fetch(now_us + self._config.fetch_timeout_us)
 
     def _maybe_handle_common_response(self, response: RaftResponse, now_us: int) -> bool | None:
@@ -894,7 +993,7 @@ class KafkaRaftClient:
     def next_poll_us(self, leader: int) -> int:
         """What `poll` returns for this follower, which waits for the answer to a fetch."""
         sent_us, timeout_at_us = self.fetch_times(leader)
-        at_us = sent_us + self._config.request_timeout_us
+        at_us = min(sent_us + self._config.request_timeout_us, self.clean_us())
         return min(at_us, timeout_at_us) if self.quorum.is_voter else at_us
 
     def last_fetch_us(self, replica: int) -> int:
@@ -976,7 +1075,22 @@ class KafkaRaftClient:
             self._update_listeners_progress(offset)
 
     def _update_listeners_progress(self, high_watermark: int) -> None:
-        """Report what is committed, all of it at once. Kafka: KafkaRaftClient#updateListenersProgress."""
+        """Report what is committed, all of it at once; to a new listener, or one that lacks what the log lacks, first a
+        snapshot.
+
+        Raises:
+            IllegalRaftStateError: it lacks what the log lacks, and there is no snapshot.
+
+        Kafka: KafkaRaftClient#updateListenersProgress.
+        """
+        if self._is_new or self._next_offset < self.log.start_offset:
+            snapshot = self.log.latest_snapshot
+            if snapshot is not None and (self._is_new or self._next_offset < high_watermark):
+                self._next_offset = snapshot.id.offset
+                self._host.handle_load_snapshot(snapshot)
+            elif not self._is_new:
+                raise IllegalRaftStateError(f"no snapshot has what is missing from {self._next_offset} on")
+            self._is_new = False
         if self._next_offset < high_watermark:
             batches = self.log.read(self._next_offset, high_watermark)
             if batches:

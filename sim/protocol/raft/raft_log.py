@@ -1,6 +1,7 @@
-"""A member's copy of the metadata log: batches with the epochs in which leaders appended them, and what is flushed.
+"""A member's copy of the metadata log: batches with the epochs in which leaders appended them, and snapshots.
 
-Snapshots are not modelled: the log starts at offset 0.
+A snapshot has the state that all records below its end offset lead to. It is a file of its own, which is on disk as a
+whole once it has its name (`FileRawSnapshotWriter#freeze`).
 """
 
 from __future__ import annotations
@@ -54,40 +55,101 @@ class RaftBatch:
         return f"RaftBatch({self.base_offset}, epoch {self.epoch}, {self.size}{', control' * self.is_control})"
 
 
+class RaftSnapshot:
+    """A snapshot of the metadata; immutable. Kafka: RawSnapshotReader, RawSnapshotWriter.
+
+    Attributes:
+        id: end offset of the records that it stands for, and the epoch of the last of them.
+        content: the state that they lead to, which Raft does not read.
+        last: the last batch that it stands for.
+        made_us: when a member made it.
+    """
+
+    __slots__ = ("content", "id", "last", "made_us")
+
+    def __init__(self, last: RaftBatch, content: object, made_us: int) -> None:
+        self.id: Final = OffsetAndEpoch(last.end_offset, last.epoch)
+        self.content: Final = content
+        self.last: Final = last
+        self.made_us: Final = made_us
+
+    def __repr__(self) -> str:
+        return f"RaftSnapshot({self.id.offset}, epoch {self.id.epoch})"
+
+
 class RaftLog:
     """A log. The high watermark is in memory only: a process that starts does not know it.
 
     An epoch in which no record was appended is not part of it: a leader appends its LeaderChange record before it
-    handles any message. Kafka: RaftLog (4.3-4.4), ReplicatedLog (3.9-4.2).
+    handles any message. All of it is one segment, which begins anew when a snapshot takes the place of the log. So the
+    log that a process finds begins where that segment does, even if an earlier process had removed more of its
+    beginning. Kafka: RaftLog (4.3-4.4), ReplicatedLog (3.9-4.2).
+
+    Args:
+        base_offset: where the segment begins.
 
     Attributes:
-        batches: all of them, in the order of their offsets.
+        base_offset: where the segment begins.
+        batches: those of the segment, in the order of their offsets.
+        snapshots: the snapshots, oldest first.
+        start_offset: offset of the first record that can be read.
         flushed_offset: end offset of what power loss keeps.
-        high_watermark: end offset of what is committed as far as this process knows, 0 at first.
+        high_watermark: end offset of what is committed as far as this process knows, `start_offset` at first.
     """
 
-    __slots__ = ("batches", "flushed_offset", "high_watermark")
+    __slots__ = ("base_offset", "batches", "flushed_offset", "high_watermark", "snapshots", "start_offset")
 
-    def __init__(self, batches: Sequence[RaftBatch] = ()) -> None:
+    def __init__(
+        self, batches: Sequence[RaftBatch] = (), snapshots: Sequence[RaftSnapshot] = (), base_offset: int = 0
+    ) -> None:
         self.batches = list(batches)
+        self.snapshots = list(snapshots)
+        self.base_offset = self.start_offset = self.high_watermark = base_offset
         self.flushed_offset = self.end_offset
-        self.high_watermark = 0
+
+    @property
+    def misses_snapshot(self) -> bool:
+        """Whether the snapshot that the log begins with is missing, so that no process starts.
+
+        Kafka: KafkaRaftLog#recoverSnapshots (4.3-4.4).
+        """
+        latest = self.latest_snapshot
+        return self.base_offset > 0 and (latest is None or latest.id.offset < self.base_offset)
+
+    def reopened(self) -> RaftLog:
+        """The log as a process finds it that starts. Kafka: KafkaRaftLog#createLog (4.3-4.4)."""
+        log = RaftLog(self.batches, self.snapshots, self.base_offset)
+        log.flushed_offset = self.flushed_offset
+        log.truncate_to_latest_snapshot()
+        return log
 
     @property
     def end_offset(self) -> int:
         """Offset of the next record. Kafka: RaftLog#endOffset (4.3-4.4)."""
-        return self.batches[-1].end_offset if self.batches else 0
+        return self.batches[-1].end_offset if self.batches else self.base_offset
 
     @property
     def last_fetched_epoch(self) -> int:
-        """Epoch of the last record, 0 without one. Kafka: RaftLog#lastFetchedEpoch (4.3-4.4)."""
-        return self.batches[-1].epoch if self.batches else 0
+        """Epoch of the last record or, without one, of the last snapshot; 0 without either.
+
+        Kafka: RaftLog#lastFetchedEpoch (4.3-4.4).
+        """
+        if self.batches:
+            return self.batches[-1].epoch
+        return self.snapshots[-1].id.epoch if self.snapshots else 0
 
     @property
     def end(self) -> OffsetAndEpoch:
         """End offset and last epoch. Kafka: KafkaRaftClient#endOffset."""
         batches = self.batches
-        return OffsetAndEpoch(batches[-1].end_offset, batches[-1].epoch) if batches else OffsetAndEpoch(0, 0)
+        if batches:
+            return OffsetAndEpoch(batches[-1].end_offset, batches[-1].epoch)
+        return OffsetAndEpoch(self.base_offset, self.last_fetched_epoch)
+
+    @property
+    def latest_snapshot(self) -> RaftSnapshot | None:
+        """The last snapshot, None without one. Kafka: RaftLog#latestSnapshot (4.3-4.4)."""
+        return self.snapshots[-1] if self.snapshots else None
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """Where the records of an epoch and of all earlier ones end, with the epoch of the last of them.
@@ -96,12 +158,27 @@ class RaftLog:
         """
         if not self.batches or self.batches[-1].epoch <= epoch:
             return self.end
-        found = 0
-        for batch in self.batches:
+        start = self.start_offset
+        found = self.snapshots[0].id.epoch if self.snapshots and self.snapshots[0].id.offset == start else 0
+        for batch in self._from(start) if start > self.base_offset else self.batches:
             if batch.epoch > epoch:
                 return OffsetAndEpoch(batch.base_offset, found)
             found = batch.epoch
         return self.end
+
+    def snapshot_instead(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
+        """The snapshot that a replica has to fetch whose log ends at an offset, with a last epoch; None if it may fetch
+        records.
+
+        Kafka: KafkaRaftClient#tryCompleteFetchRequest, RaftLog#validateOffsetAndEpoch (4.3-4.4).
+        """
+        snapshots = self.snapshots
+        if not snapshots:
+            return None
+        earliest, start = snapshots[0].id, self.start_offset
+        if offset == 0 or offset < start or epoch < earliest.epoch or (offset == start and epoch != earliest.epoch):
+            return snapshots[-1].id
+        return None
 
     def diverging(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
         """Where a log that ends at an offset, with a last epoch, parts from this one; None if it is a part of this one.
@@ -136,6 +213,51 @@ class RaftLog:
         while place and batches[place - 1].end_offset > offset:
             place -= 1
         return batches[place:]
+
+    # Snapshots.
+
+    def snapshot(self, id: OffsetAndEpoch) -> RaftSnapshot | None:  # noqa: A002 - Kafka's name
+        """The snapshot with that id, None without it. Kafka: RaftLog#readSnapshot (4.3-4.4)."""
+        for found in self.snapshots:
+            if found.id == id:
+                return found
+        return None
+
+    def add_snapshot(self, snapshot: RaftSnapshot) -> None:
+        """Keep a snapshot that is on disk. Kafka: RaftLog#onSnapshotFrozen (4.3-4.4)."""
+        place = len(self.snapshots)
+        while place and not snapshot.id.is_up_to_date(self.snapshots[place - 1].id):
+            place -= 1
+        self.snapshots.insert(place, snapshot)
+
+    def truncate_to_latest_snapshot(self) -> bool:
+        """Let the last snapshot take the place of the log if that ends before; returns whether it does.
+
+        Kafka: RaftLog#truncateToLatestSnapshot (4.3-4.4).
+        """
+        if not self.snapshots:
+            return False
+        latest = self.snapshots[-1]
+        last_epoch = self.batches[-1].epoch if self.batches else 0
+        if latest.id.is_up_to_date(OffsetAndEpoch(self.end_offset + 1, last_epoch)):
+            self.batches.clear()
+            self.base_offset = self.start_offset = self.high_watermark = self.flushed_offset = latest.id.offset
+            self.snapshots = [latest]
+            return True
+        return False
+
+    def delete_before_snapshot(self, id: OffsetAndEpoch) -> bool:  # noqa: A002
+        """Let the log begin at a snapshot, and remove those before; returns whether anything is removed.
+
+        Kafka: RaftLog#deleteBeforeSnapshot (4.3-4.4).
+        """
+        if self.snapshot(id) is None or id.offset <= self.start_offset or id.offset > self.high_watermark:
+            return False
+        self.start_offset = id.offset
+        kept = [snapshot for snapshot in self.snapshots if snapshot.id.is_up_to_date(id)]
+        removed = len(kept) < len(self.snapshots)
+        self.snapshots = kept
+        return removed
 
     def append(self, batch: RaftBatch) -> None:
         """Append a batch at the end.
@@ -197,6 +319,7 @@ class RaftLog:
         Args:
             keeps: end offset of what the disk has; batches that reach beyond it are lost.
         """
-        self.high_watermark = 0
+        self.start_offset = self.high_watermark = self.base_offset
         self.truncate_to(keeps)
         self.flush()
+        self.truncate_to_latest_snapshot()

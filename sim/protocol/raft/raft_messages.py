@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
-from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch, RaftSnapshot
 
 VOTE: Final = 80 << KIND
 BEGIN_QUORUM_EPOCH: Final = 81 << KIND
 END_QUORUM_EPOCH: Final = 82 << KIND
 RAFT_FETCH: Final = ALIKE + (83 << KIND)
 RAFT_RECORDS: Final = 84 << KIND
+FETCH_SNAPSHOT: Final = 85 << KIND
 
 NO_ERROR: Final = "none"
 FENCED_LEADER_EPOCH: Final = "fenced leader epoch"
@@ -24,6 +25,7 @@ UNKNOWN_LEADER_EPOCH: Final = "unknown leader epoch"
 NOT_LEADER_OR_FOLLOWER: Final = "not leader or follower"
 INVALID_REQUEST: Final = "invalid request"
 BROKER_NOT_AVAILABLE: Final = "broker not available"
+SNAPSHOT_NOT_FOUND: Final = "snapshot not found"
 NO_NODE: Final = -1
 """In place of a node's id: no leader is known, or no vote was given."""
 
@@ -176,9 +178,10 @@ class RaftFetchResponse(RaftResponse):
         batches: records from the fetch offset on.
         high_watermark: the leader's, -1 if it is unknown.
         diverging: end offset and epoch to which the sender has to truncate its log, or None.
+        snapshot_id: the snapshot that the sender has to fetch, or None.
     """
 
-    __slots__ = ("batches", "diverging", "high_watermark")
+    __slots__ = ("batches", "diverging", "high_watermark", "snapshot_id")
 
     def __init__(
         self,
@@ -190,13 +193,48 @@ class RaftFetchResponse(RaftResponse):
         batches: Sequence[RaftBatch],
         high_watermark: int,
         diverging: OffsetAndEpoch | None,
+        snapshot_id: OffsetAndEpoch | None = None,
     ) -> None:
         super().__init__(request, source, error, epoch, leader)
         self.batches: Final = batches
         self.high_watermark: Final = high_watermark
         self.diverging: Final = diverging
+        self.snapshot_id: Final = snapshot_id
 
     def about(self) -> int:
         if not self.batches:
             return REPLY + RAFT_FETCH
         return REPLY + RAFT_RECORDS + (self.epoch << ABOUT) + self.batches[-1].end_offset
+
+
+class FetchSnapshotRequest(RaftRequest):
+    """A fetch of a snapshot, all of it at once. Kafka: FetchSnapshotRequestData.
+
+    Attributes:
+        snapshot_id: the snapshot.
+    """
+
+    __slots__ = ("snapshot_id",)
+
+    def __init__(self, source: int, epoch: int, snapshot_id: OffsetAndEpoch) -> None:
+        super().__init__(source, epoch)
+        self.snapshot_id: Final = snapshot_id
+
+    def about(self) -> int:
+        return FETCH_SNAPSHOT + (self.epoch << ABOUT) + self.snapshot_id.offset
+
+
+class FetchSnapshotResponse(RaftResponse):
+    """Response to the fetch of a snapshot. Kafka: FetchSnapshotResponseData.
+
+    Attributes:
+        snapshot: the snapshot, None with an error.
+    """
+
+    __slots__ = ("snapshot",)
+
+    def __init__(
+        self, request: RaftRequest, source: int, error: str, epoch: int, leader: int, snapshot: RaftSnapshot | None
+    ) -> None:
+        super().__init__(request, source, error, epoch, leader)
+        self.snapshot: Final = snapshot

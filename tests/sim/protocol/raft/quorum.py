@@ -1,8 +1,9 @@
 """Members of a metadata quorum in one process, with messages that are delayed, dropped and duplicated, and crashes.
 
-After each event the invariants of Kafka's RaftEventSimulationTest are checked, those that need no snapshots:
-MonotonicHighWatermark, MonotonicEpoch, MajorityReachedHighWatermark, SingleLeader, ConsistentCommittedData. Two are
-added: a leader has all committed records, and what a listener was told stands in its log.
+After each event the invariants of Kafka's RaftEventSimulationTest are checked: MonotonicHighWatermark, MonotonicEpoch,
+MajorityReachedHighWatermark, SingleLeader, SnapshotAtLogStart, LeaderNeverLoadSnapshot, ConsistentCommittedData. Two
+are added: a leader has all committed records, and what a listener was told stands in its log. Snapshots contain all
+batches below their end, so that these invariants see them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sim.protocol.raft.batch_accumulator import NotLeaderError
 from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
 from sim.protocol.raft.leader_state import LeaderState
-from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftLog
+from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftLog, RaftSnapshot
 from sim.protocol.raft.raft_messages import RaftRequest, RaftResponse
 from sim.protocol.raft.request_manager import NEVER
 from sim.protocol.rules import Rules
@@ -79,6 +80,29 @@ class Member(RaftHost):
 
     def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
         self.told += batches
+
+    def handle_load_snapshot(self, snapshot: RaftSnapshot) -> None:
+        if self.client is not None and self.client.is_leader and self.told:
+            raise ViolationError(f"LeaderNeverLoadSnapshot: {self.number} loads {snapshot}")
+        assert isinstance(snapshot.content, tuple)
+        self.told = list(snapshot.content)
+
+    def make_snapshot(self) -> bool:
+        """Make a snapshot of what the process was told; False if there is nothing new in it."""
+        latest = self.log.latest_snapshot
+        if not self.told or (latest is not None and latest.id.offset >= self.told[-1].end_offset):
+            return False
+        self.log.add_snapshot(RaftSnapshot(self.told[-1], tuple(self.told), self.quorum.now_us))
+        return True
+
+    def all_batches(self) -> list[RaftBatch]:
+        """All batches that its log stands for."""
+        log, latest = self.log, self.log.latest_snapshot
+        known: list[RaftBatch] = []
+        if latest is not None and latest.id.offset >= log.base_offset > 0:
+            assert isinstance(latest.content, tuple)
+            known = [batch for batch in latest.content if batch.end_offset <= log.base_offset]
+        return known + log.batches
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         self.leaders.append(leader)
@@ -266,29 +290,37 @@ class Quorum:
             leader = self._leaders.setdefault(epoch, client.quorum.leader)
             if leader != client.quorum.leader:
                 raise ViolationError(f"SingleLeader: {leader} and {client.quorum.leader} in epoch {epoch}")
+        log = member.all_batches()
         for place, batch in enumerate(member.told):
             if place < len(self._committed) and self._committed[place] is not batch:
                 raise ViolationError(f"ConsistentCommittedData: {self._committed[place]} and {batch}")
-            if place >= len(client.log.batches) or client.log.batches[place] is not batch:
+            if place >= len(log) or log[place] is not batch:
                 raise ViolationError(f"ToldIsInLog: {number} lacks {batch}")
+        start = client.log.start_offset
+        if start and all(snapshot.id.offset != start for snapshot in client.log.snapshots):
+            raise ViolationError(f"SnapshotAtLogStart: {number} has none at {start}, but {client.log.snapshots}")
         self._committed += member.told[len(self._committed) :]
         state = client.quorum.state
         if isinstance(state, LeaderState):
-            self._check_leader(number, state, client.log)
+            self._check_leader(number, state, log)
 
-    def _check_leader(self, number: int, state: LeaderState, log: RaftLog) -> None:
+    def _check_leader(self, number: int, state: LeaderState, log: list[RaftBatch]) -> None:
         newest = max(self._leaders)
         if state.epoch != newest or state.high_watermark is None:
             return
         if state.high_watermark < self._high_watermark:
             raise ViolationError(f"MonotonicHighWatermark: {self._high_watermark} -> {state.high_watermark}")
-        self._high_watermark = state.high_watermark
+        committed = self._high_watermark = state.high_watermark
         have = [
             voter
             for voter in self.voters
-            if self.members[voter].log.read(0, state.high_watermark) == log.read(0, state.high_watermark)
+            if _below(self.members[voter].all_batches(), committed) == _below(log, committed)
         ]
         if len(have) <= len(self.voters) // 2:
             raise ViolationError(f"MajorityReachedHighWatermark: {have} have {state.high_watermark} of leader {number}")
-        if log.batches[: len(self._committed)] != self._committed:
+        if log[: len(self._committed)] != self._committed:
             raise ViolationError(f"LeaderCompleteness: leader {number} lacks committed records")
+
+
+def _below(batches: list[RaftBatch], offset: int) -> list[RaftBatch]:
+    return [batch for batch in batches if batch.end_offset <= offset]

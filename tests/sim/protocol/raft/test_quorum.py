@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.epoch_states import CandidateState, FollowerState
+from sim.protocol.raft.kafka_raft_client import QuorumConfig
 from sim.protocol.raft.leader_state import LeaderState
-from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch, RaftLog
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch, RaftLog, RaftSnapshot
 from tests.sim.protocol.raft.quorum import RELEASES, SECOND, Member, Quorum, ViolationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FAULTS = ("power", "kill", "write", "start", "cut", "heal", "append", "append", "append", "wait")
+FAULTS = ("power", "kill", "write", "start", "cut", "heal", "append", "append", "append", "wait", "snapshot", "clean")
 
 
 def play(quorum: Quorum, plan: list[tuple[str, int, int]]) -> None:
@@ -35,6 +36,10 @@ def play(quorum: Quorum, plan: list[tuple[str, int, int]]) -> None:
             quorum.start(number)
         elif what == "write" and running:
             quorum.members[number].loses_power_in = pick % 4
+        elif what == "snapshot" and running:
+            quorum.members[number].make_snapshot()
+        elif what == "clean" and running and quorum.members[number].log.latest_snapshot is not None:
+            quorum.members[number].log.delete_before_snapshot(quorum.members[number].log.snapshots[-1].id)
         elif what in ("power", "kill") and running:
             quorum.stop(number, power=what == "power")
         quorum.run(wait_ms * 1000)
@@ -48,7 +53,7 @@ def play(quorum: Quorum, plan: list[tuple[str, int, int]]) -> None:
     quorum.run(30 * SECOND)
     assert quorum.append(), "no active controller"
     quorum.run(2 * SECOND)  # With 3.9, two fetches may have to expire until a follower learns the high watermark.
-    logs = [quorum.client(number).log.batches for number in quorum.members]
+    logs = [member.all_batches() for member in quorum.members.values()]
     assert all(log == logs[0] for log in logs)
     assert {quorum.client(number).high_watermark for number in quorum.members} == {logs[0][-1].end_offset}
 
@@ -120,11 +125,29 @@ def never_diverges(_: RaftLog, __: int, ___: int) -> None:
     """A leader that compares no epochs."""
 
 
+def forgets_snapshot(log: RaftLog, id: OffsetAndEpoch) -> bool:  # noqa: A002
+    """Lets the log begin at a snapshot, and removes that, too."""
+    if log.snapshot(id) is None or not log.start_offset < id.offset <= log.high_watermark:
+        return False
+    log.start_offset = id.offset
+    log.snapshots = [snapshot for snapshot in log.snapshots if snapshot.id.offset > id.offset]
+    return True
+
+
+def of_its_log(member: Member) -> None:
+    """Makes a snapshot of all that its log has, committed or not."""
+    log = member.all_batches()
+    if log and all(snapshot.id.offset < log[-1].end_offset for snapshot in member.log.snapshots):
+        member.log.add_snapshot(RaftSnapshot(log[-1], tuple(log), 0))
+
+
 BUGS: dict[str, tuple[object, str, Callable[..., object], set[str]]] = {
     "stores nothing": (Member, "store", stores_nothing_first, {"MonotonicEpoch"}),
     "no epoch start": (LeaderState, "_maybe_update_high_watermark", no_epoch_start, {"MonotonicHighWatermark"}),
     "no majority": (LeaderState, "_maybe_update_high_watermark", no_majority, {"MajorityReachedHighWatermark"}),
     "elects any log": (OffsetAndEpoch, "is_up_to_date", any_log, {"LeaderCompleteness", "ConsistentCommittedData"}),
+    "forgets snapshot": (RaftLog, "delete_before_snapshot", forgets_snapshot, {"SnapshotAtLogStart"}),
+    "snapshot of what is not committed": (Member, "make_snapshot", of_its_log, {"ConsistentCommittedData"}),
     "no divergence": (
         RaftLog,
         "diverging",
@@ -275,3 +298,112 @@ def test_up_to_3_9_it_follows_the_leader_that_it_knew() -> None:
     quorum.members[2].stored = ElectionState(1, leader=1)
     quorum.start(2)
     assert isinstance(quorum.client(2).quorum.state, FollowerState)
+
+
+# Snapshots.
+
+
+def with_a_snapshot(release: str) -> tuple[Quorum, int, int]:
+    """A quorum whose logs begin at a snapshot, but that of a follower which was cut off and lacks records.
+
+    Returns the quorum, the leader and the follower.
+    """
+    quorum = Quorum(release, 3, 1)
+    quorum.run(5 * SECOND)
+    leader = quorum.leader()
+    assert leader is not None
+    late = next(number for number in quorum.voters if number != leader)
+    quorum.cut = {late}
+    for _ in range(3):
+        assert quorum.append(2)
+        quorum.run(SECOND // 2)
+    for number in quorum.voters:
+        if number != late:
+            make_the_only_snapshot(quorum.members[number])
+    return quorum, leader, late
+
+
+def make_the_only_snapshot(member: Member) -> None:
+    assert member.make_snapshot()
+    snapshot = member.log.snapshots[-1]
+    member.log.delete_before_snapshot(snapshot.id)
+    assert member.log.start_offset == snapshot.id.offset
+    assert member.log.snapshots == [snapshot]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_follower_that_lacks_what_the_log_lacks_fetches_a_snapshot(release: str) -> None:
+    quorum, leader, late = with_a_snapshot(release)
+    assert quorum.append()
+    quorum.cut.clear()
+    quorum.run(10 * SECOND)
+    log = quorum.client(late).log
+    assert log.start_offset == log.base_offset == quorum.members[leader].log.start_offset > 0
+    assert quorum.members[late].told == quorum.members[leader].told == quorum.members[101].told
+    # What its process finds after a restart begins with the snapshot, too.
+    quorum.stop(late)
+    quorum.start(late)
+    assert quorum.client(late).log.end == log.end
+    quorum.run(5 * SECOND)
+    assert quorum.members[late].told == quorum.members[leader].told
+
+
+def test_a_snapshot_that_is_gone_is_asked_for_again() -> None:
+    quorum, leader, late = with_a_snapshot("4.3")
+    assert quorum.append()
+    quorum.run(SECOND)
+    quorum.cut.clear()
+    while (first := fetched_by(quorum, late)) is None:
+        quorum.run(1000)
+    make_the_only_snapshot(quorum.members[leader])
+    quorum.run(10 * SECOND)
+    assert quorum.client(late).log.start_offset > first.offset
+    assert quorum.members[late].told == quorum.members[leader].told
+
+
+def fetched_by(quorum: Quorum, number: int) -> OffsetAndEpoch | None:
+    """The snapshot that a member fetches."""
+    state = quorum.client(number).quorum.state
+    return state.fetching_snapshot if isinstance(state, FollowerState) else None
+
+
+def test_a_snapshot_outlives_records_that_were_not_flushed() -> None:
+    """A single voter commits before its fsync; a snapshot is on disk at once."""
+    quorum = Quorum("4.3", 1)
+    quorum.run(SECOND)
+    assert quorum.append()
+    member = quorum.members[1]
+    member.lies = True
+    quorum.run(SECOND)
+    assert member.make_snapshot()
+    told = list(member.told)
+    quorum.stop(1)
+    assert member.log.flushed_offset == member.log.end_offset == told[-1].end_offset
+    assert member.all_batches() == told
+
+
+def test_a_log_without_the_snapshot_that_it_begins_with_cannot_be_opened() -> None:
+    quorum, _, late = with_a_snapshot("4.3")
+    quorum.cut.clear()
+    quorum.run(10 * SECOND)
+    log = quorum.client(late).log
+    assert not log.misses_snapshot
+    assert RaftLog(log.batches, (), log.base_offset).misses_snapshot
+
+
+def test_old_snapshots_are_removed_once_a_minute() -> None:
+    quorum = Quorum("4.3", 1, config=QuorumConfig(snapshot_retention_us=50 * SECOND))
+    quorum.run(SECOND)
+    member = quorum.members[1]
+    for _ in range(3):
+        assert quorum.append()
+        quorum.run(20 * SECOND)
+        assert member.make_snapshot()
+    assert len(member.log.snapshots) == 3
+    offsets = [snapshot.id.offset for snapshot in member.log.snapshots]
+    quorum.run(50 * SECOND)
+    assert [snapshot.id.offset for snapshot in member.log.snapshots] == offsets
+    assert member.log.start_offset == 0
+    quorum.run(20 * SECOND)
+    assert [snapshot.id.offset for snapshot in member.log.snapshots] == offsets[2:]
+    assert member.log.start_offset == offsets[2]

@@ -1,0 +1,91 @@
+"""When a process makes a snapshot of the metadata, and what the snapshot has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sim.environment.network import Node
+from sim.history import steps
+from sim.history.recorder import Recorder
+from sim.kernel.scheduler import IdleCall, Kernel
+from sim.protocol.kraft.metadata import MetadataImage, Record
+from sim.protocol.raft.raft_log import RaftLog, RaftSnapshot
+from sim.protocol.raft.request_manager import NEVER
+
+APPROACH_US: Final = 1_000_000
+"""So long before a snapshot is due, and before one is removed, no idle time of the quorum begins or lasts."""
+
+
+class SnapshotGenerator:
+    """Makes a snapshot with the first records that are committed after an interval. Kafka: SnapshotGenerator.
+
+    A snapshot has what the one before has, and what the records since then change: the image that the process has.
+    Snapshots after a number of bytes are not modelled.
+
+    Args:
+        owner: the process.
+        log: its log.
+        interval_us: ``metadata.log.max.snapshot.interval.ms``; 0: no snapshots.
+    """
+
+    __slots__ = ("_interval_us", "_kernel", "_log", "_owner", "_recorder", "_since_us")
+
+    def __init__(self, owner: Node, log: RaftLog, interval_us: int, kernel: Kernel, recorder: Recorder) -> None:
+        self._owner = owner
+        self._log = log
+        self._interval_us: Final = interval_us
+        self._kernel = kernel
+        self._recorder = recorder
+        self._reset()
+
+    def due_us(self) -> int:
+        """From when on it makes a snapshot with the next records that are committed."""
+        return self._since_us + self._interval_us if self._interval_us else NEVER
+
+    def _reset(self) -> None:
+        """Count the interval from now on. Kafka: SnapshotGenerator#resetSnapshotCounters."""
+        self._since_us = self._kernel.now_us
+        if self._interval_us:
+            self.approach(self.due_us())
+
+    def approach(self, due_us: int) -> None:
+        """Let no idle time of the quorum last until then."""
+        at_us = max(self._kernel.now_us, due_us - APPROACH_US)
+        self._kernel.schedule(at_us, self._owner.life, IdleCall(self._end_idle, None))
+
+    def _end_idle(self, _: object) -> None:
+        self._owner.end_idle()
+
+    def loaded(self) -> None:
+        """The process has loaded a snapshot. Kafka: SnapshotGenerator#publishSnapshot."""
+        self._reset()
+
+    def published(self, offset: int) -> None:
+        """The process has applied all records up to an end offset. Kafka: SnapshotGenerator#publishLogDelta.
+
+        Nothing is written in the middle of a batch (KAFKA-14619).
+        """
+        now_us = self._kernel.now_us
+        if now_us < self.due_us():
+            return
+        log, before = self._log, self._log.latest_snapshot
+        batches = log.read(0 if before is None else before.id.offset, offset)
+        if not batches or batches[-1].end_offset != offset:
+            return
+        self._reset()
+        image = MetadataImage() if before is None else image_of(before)
+        for batch in batches:
+            records: list[Record] = list(batch.records)  # type: ignore[arg-type]
+            for record in records:
+                image.replay(record)
+            image.offset = batch.end_offset
+        snapshot = RaftSnapshot(batches[-1], image, now_us)
+        log.add_snapshot(snapshot)
+        self._recorder.record(steps.MetadataSnapshot(steps.SNAPSHOT_MADE, self._owner.node, snapshot))
+
+
+def image_of(snapshot: RaftSnapshot) -> MetadataImage:
+    """A copy of what a snapshot has."""
+    content = snapshot.content
+    assert isinstance(content, MetadataImage)
+    return content.copy()
