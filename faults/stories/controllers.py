@@ -39,7 +39,7 @@ def aim_at_controllers(plan: Plan, stream: Stream, percent: int, controllers: Se
     for fault in plan.faults:
         chance = integer(stream, 0, 99)
         aimed = fault.kind in ONLY or (chance < percent and fault.targets != (FOLLOWERS,))
-        if aimed and fault.kind in (*ONLY, *KINDS):
+        if aimed and (fault.kind in ONLY or fault.kind in KINDS):
             together = fault.kind == PowerLoss.name and integer(stream, 0, 99) < TOGETHER_PERCENT
             targets = _several(stream, controllers) if together else (_controller(stream, controllers),)
             faults.append(fault.with_targets(targets, fault.delays_us[:1]))

@@ -13,6 +13,18 @@ from sim.protocol.rules import RULES, Rules, unmet
 
 SCRIPTED: Final = {"control_plane": "zookeeper"}
 """A scripted control plane imitates ZooKeeper in every mode."""
+OF_CONTROLLERS: Final = frozenset(
+    {
+        "pre_vote",
+        "leader_search",
+        "observer_fetch_timeout",
+        "raft_high_watermark",
+        "begin_quorum_epoch",
+        "metadata.log.max.snapshot.interval.ms",
+        "metadata.max.retention.ms",
+    }
+)
+"""Rules and keys that controllers have which are processes."""
 
 
 def idle(
@@ -27,17 +39,25 @@ def idle(
     """
     asked: dict[str, Where] = {f"rule {name}": RULES[name].where for name in (*(rules or ()), *named) if name in RULES}
     asked |= {f"setting {key}": KEYS[key].where for key in settings}
-    brokers_of = [(mode, list(in_force(scenario, mode, rules or {}))) for scenario, mode in runs]
+    brokers_of = [(scenario, mode, list(in_force(scenario, mode, rules or {}))) for scenario, mode in runs]
     lines = []
     for what, where in asked.items():
-        decides = {mode.name for mode, brokers in brokers_of if not unmet(where, brokers)}
+        missing = [(mode.name, _missing(what, where, scenario, brokers)) for scenario, mode, brokers in brokers_of]
+        decides = {name for name, reason in missing if not reason}
         reasons: dict[str, dict[str, None]] = {}
-        for mode, brokers in brokers_of:
-            if mode.name not in decides:
-                (reason,) = (f"{name}={'|'.join(values)}" for name, values in unmet(where, brokers))
-                reasons.setdefault(reason, {})[mode.name] = None
+        for name, reason in missing:
+            if name not in decides:
+                reasons.setdefault(reason, {})[name] = None
         lines += [f"{what} has no effect in {', '.join(names)}: it needs {reason}" for reason, names in reasons.items()]
     return lines
+
+
+def _missing(what: str, where: Where, scenario: Scenario, brokers: list[Rules]) -> str:
+    """What a rule or setting needs to have an effect in a run; empty if it has one."""
+    for name, values in unmet(where, brokers):
+        return f"{name}={'|'.join(values)}"
+    needs_controllers = what.rpartition(" ")[2] in OF_CONTROLLERS and not scenario.controller_count
+    return 'control = "quorum"' if needs_controllers else ""
 
 
 def in_force(scenario: Scenario, mode: Mode, rules: Mapping[str, str]) -> Iterator[Rules]:

@@ -50,7 +50,9 @@ LASTS = {
         ("directory-failure", "directory-replaced", "directory-removed", "directory-added", "disk-full"),
         DRAW.restart_us,
     ),
-    **dict.fromkeys(("quorum-state-lost", "file-lost", "file-old", "file-half-written"), DRAW.restart_us),
+    **dict.fromkeys(
+        ("quorum-state-lost", "snapshots-lost", "file-lost", "file-old", "file-half-written"), DRAW.restart_us
+    ),
     "rack-cut": DRAW.cut_us,
     "topic-deletion": DRAW.cut_us,
     **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),

@@ -25,7 +25,7 @@ MODES: Final = ("kip320", "elr-4.3")
 """One under ZooKeeper, one of KRaft."""
 NEED_DIRECTORIES: Final = ("move-throttle", "directory-added", "directory-cordoned")
 """Kinds that are undone, and have an effect only on brokers with several log directories."""
-NEED_CONTROLLERS: Final = ("quorum-state-lost",)
+NEED_CONTROLLERS: Final = ("quorum-state-lost", "snapshots-lost")
 """Kinds that have an effect only on controllers that are processes."""
 SAMPLES: Final[Mapping[str, Any]] = {
     "broker": 2,
@@ -110,6 +110,8 @@ def world(mode: str, directories: int = 1, controllers: int = 0) -> World:
     topics = [ClusterTopic(name, 1, 3, created=created, spared=name == "highwater") for name, created in names.items()]
     config = {"sim.log.dirs": directories if mode == MODES[1] else 1}
     controllers = controllers if mode == MODES[1] else 0
+    if controllers:
+        config["metadata.log.max.snapshot.interval.ms"] = 2_000
     further = [TopicPartition("orders-0", 3)]
     made = World(mode, config=config, further=further, topics=topics, controllers=controllers)
     made.run(8)

@@ -121,6 +121,8 @@ KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {
     "broker.heartbeat.interval.ms": ("all-min-isr-unclean", "kraft", 0, 1_000),
     "controller.quorum.election.timeout.ms": ("chaos", "elr", 1, 5_000),
     "controller.quorum.fetch.timeout.ms": ("chaos", "elr", 29, 5_000),
+    "metadata.log.max.snapshot.interval.ms": ("quorum-snapshot-lost", "kraft", 0, 0),
+    "metadata.max.retention.ms": ("quorum", "elr-4.3", 1, 0),
     "eligible.leader.replicas.version": ("all-min-isr-unclean", "elr", 0, 0),
     "sim.client.rack": ("follower-reads", "kip320", 0, 0),
     "sim.log.dirs": ("disks", "kraft", 1, 1),
@@ -133,6 +135,7 @@ NEEDS: Final[dict[str, dict[str, Value]]] = {
     "unknown_producer": {"enable.idempotence": True, "acks": "all"},
     "producer_recovery": {"enable.idempotence": True, "acks": "all"},
     "unclean.recovery.timeout.ms": {"unclean.leader.election.enable": True},
+    "metadata.max.retention.ms": {"metadata.log.max.snapshot.interval.ms": 5_000, "metadata.max.retention.ms": -1},
 }
 """Rule or key -> settings under which its run shows it."""
 RARE: Final = {
@@ -243,3 +246,12 @@ def test_brokers_of_other_modes_and_scripted_controllers_count() -> None:
     session = ["zookeeper.session.timeout.ms"]
     assert len(idle([(power, MODES["kraft"])], settings=session)) == 1
     assert idle([(load("kafka-7164"), MODES["kraft"])], settings=session) == []
+
+
+def test_what_only_controllers_have_that_are_processes_has_no_effect_without_them() -> None:
+    power, quorum = (load("power"), MODES["elr"]), (load("quorum"), MODES["elr"])
+    assert idle([power], {"pre_vote": "none"}, ["metadata.max.retention.ms"]) == [
+        'rule pre_vote has no effect in elr: it needs control = "quorum"',
+        'setting metadata.max.retention.ms has no effect in elr: it needs control = "quorum"',
+    ]
+    assert idle([quorum], {"pre_vote": "none"}, ["metadata.max.retention.ms"]) == []
