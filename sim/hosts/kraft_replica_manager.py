@@ -75,16 +75,19 @@ class KRaftReplicaManager(ReplicaManager):
         fetchers = self.fetchers.manager
         fetchers.keeps_idle = True
         self._remove_deleted(deleted)
-        states.sort(key=self._follows)
+        states.sort(key=self._turn)
         for state in states:
             self._apply(state, published_us)
         fetchers.keeps_idle = False
         if states:
             fetchers.shut_down_idle()
 
-    def _follows(self, state: PartitionRegistration) -> bool:
-        """The order of new states: a broker first leads, then follows."""
-        return state.leader != self.broker.node
+    def _turn(self, state: PartitionRegistration) -> int:
+        """The order of new states: a broker deletes replicas that were reassigned away, then leads, then follows."""
+        node = self.broker.node
+        if node not in state.replicas:
+            return 0
+        return 1 if state.leader == node else 2
 
     def _remove_deleted(self, deleted: list[str]) -> None:
         """Remove the replicas of deleted topics; also those that it finds when it starts, after it was down meanwhile.

@@ -50,6 +50,8 @@ class MetadataDelta:
 
         Kafka: BrokerMetadataPublisher#onMetadataUpdate.
         """
-        if begins or not self.configs or not self.partitions:
+        if begins or not self.configs:
             return False
+        if not self.partitions:  # Deletions take no heed of it.
+            return bool(self.deleted) and decide.applies_configs_last.answer
         return decide.applies_configs_last.yes()

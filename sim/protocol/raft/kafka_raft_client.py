@@ -702,9 +702,11 @@ class KafkaRaftClient:
             diverging = log.diverging(request.fetch_offset, request.last_fetched_epoch)
         batches: Sequence[RaftBatch] = ()
         if diverging is None and snapshot_id is None:
-            if state.update_replica_state(request.source, now_us, request.fetch_offset):
-                self._on_update_leader_high_watermark(state, now_us)
             batches = log.read(request.fetch_offset, log.end_offset)
+            # From 4.0 on, a fetch within a batch counts as one of the whole batch; epochs end with batches, so none is.
+            offset = batches[0].base_offset if batches else request.fetch_offset
+            if state.update_replica_state(request.source, now_us, offset):
+                self._on_update_leader_high_watermark(state, now_us)
         known = UNKNOWN if state.high_watermark is None else state.high_watermark
         local_id = self.quorum.local_id
         return RaftFetchResponse(

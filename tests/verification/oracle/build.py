@@ -46,6 +46,7 @@ CLASSES: Final = {
     "log": "Log and UnifiedLog",
     "log-directories": "LogManager",
     "checkpoints": "LogManager and ReplicaManager, their checkpoints",
+    "metadata-publisher": "MetadataLoader, BrokerMetadataPublisher and ReplicaManager",
     "follower": "AbstractFetcherThread",
     "fetcher": "AbstractFetcherThread, FetchSessionHandler and FetchManager",
     "producer": "Sender and TransactionManager",
