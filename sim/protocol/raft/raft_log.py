@@ -197,8 +197,10 @@ class RaftLog:
         """Batches from the one that holds an offset up to an end offset. Kafka: RaftLog#read (4.3-4.4).
 
         Raises:
-            IllegalRaftStateError: the offset is beyond the end of the log.
+            IllegalRaftStateError: the offset is not in the log.
         """
+        if offset < self.start_offset:
+            raise IllegalRaftStateError(f"read from {offset}, before the start {self.start_offset}")
         batches = self.batches
         if not batches or batches[-1].end_offset <= offset:
             if offset > self.end_offset:

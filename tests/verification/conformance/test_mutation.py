@@ -45,6 +45,7 @@ from tests.plain import needs_sources
 from tests.verification.conformance.cases import BUNDLED, Case, read_cases
 from tests.verification.conformance.driving import run_case
 from tests.verification.conformance.kinds import KINDS
+from tests.verification.conformance.kinds.raft_parts import snapshot_of
 from tests.verification.conformance.runs import rules_for
 
 pytestmark = needs_sources
@@ -144,6 +145,12 @@ VOTING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "drain-records": [(BatchAccumulator, "drain", [])],
     "append-to-log": [(RaftLog, "append", None), (RaftLog, "update_high_watermark", None)],
     "truncate-log": [(RaftLog, "truncate_to", None)],
+    "keep-snapshots": [(RaftLog, "add_snapshot", None)],
+    "find-snapshots": [(RaftLog, "snapshot", None)],
+    "lack-snapshots": [(RaftLog, "snapshot", snapshot_of(1, 1))],
+    "send-snapshots": [(RaftLog, "snapshot_instead", None)],
+    "send-records": [(RaftLog, "snapshot_instead", OffsetAndEpoch(0, 0))],
+    "begin-at-snapshots": [(RaftLog, "truncate_to_latest_snapshot", True), (RaftLog, "delete_before_snapshot", True)],
     "diverge": [(RaftLog, "diverging", OffsetAndEpoch(0, 0))],
     "compare-logs": [(RaftLog, "diverging", None), (RaftLog, "end_offset_for_epoch", OffsetAndEpoch(0, 0))],
 }

@@ -14,12 +14,14 @@ from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.epoch_states import FollowerState, NomineeState, ResignedState, UnattachedState, election_at_us
 from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, RaftHost
 from sim.protocol.raft.leader_state import LeaderState
-from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch, RaftLog
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch, RaftLog, RaftSnapshot
 from sim.protocol.raft.raft_messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     RaftFetchRequest,
     RaftFetchResponse,
     RaftRequest,
@@ -31,6 +33,7 @@ from sim.protocol.raft.request_manager import NEVER
 from tests.verification.conformance.cases import TableError
 from tests.verification.conformance.driving import Kind, Seen
 from tests.verification.conformance.driving_raft import CONFIG, MS
+from tests.verification.conformance.kinds.raft_parts import snapshot_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,11 +63,17 @@ class Client(RaftHost):
         self.answers: list[RaftResponse] = []
         self.inbox: list[RaftRequest | RaftResponse] = []
         self.commits: list[RaftBatch] = []
+        self.loaded: list[OffsetAndEpoch] = []
         self.told: list[LeaderAndEpoch] = []
         self.claimed_after: int | None = None
         self.wait_us = 0
         self.running = True
         self.log = RaftLog(_batches(0, given.get("log", ())))
+        if "snapshot" in given:
+            self.log.add_snapshot(snapshot_of(*given["snapshot"]))
+        if given.get("begins_at_snapshot", False):
+            self.log.update_high_watermark(given["snapshot"][0])
+            self.log.delete_before_snapshot(OffsetAndEpoch(*given["snapshot"]))
         stored = given["stored"]
         self.stored = None if stored is None else ElectionState(*stored)
         self.client = KafkaRaftClient(
@@ -99,6 +108,9 @@ class Client(RaftHost):
 
     def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
         self.commits += batches
+
+    def handle_load_snapshot(self, snapshot: RaftSnapshot) -> None:
+        self.loaded.append(snapshot.id)
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         self.told.append(leader)
@@ -212,6 +224,9 @@ class Client(RaftHost):
         wait_us = op["wait_ms"] * MS
         self.deliver(RaftFetchRequest(op["from"], op["epoch"], op["offset"], op["last_epoch"], known, wait_us))
 
+    def fetch_snapshot(self, op: Fields) -> None:
+        self.deliver(FetchSnapshotRequest(op["from"], op["epoch"], OffsetAndEpoch(*op["id"])))
+
     def respond(self, op: Fields) -> None:
         node = op["from"]
         request = self.requests[node][-1 - op.get("older", 0)]
@@ -226,10 +241,14 @@ class Client(RaftHost):
             return BeginQuorumEpochResponse(request, node, error, epoch, leader)
         if isinstance(request, EndQuorumEpochRequest):
             return EndQuorumEpochResponse(request, node, error, epoch, leader)
+        if isinstance(request, FetchSnapshotRequest):
+            snapshot = snapshot_of(*op["snapshot"]) if "snapshot" in op else None
+            return FetchSnapshotResponse(request, node, error, epoch, leader, snapshot)
         assert isinstance(request, RaftFetchRequest)
         batches = _batches(request.fetch_offset, op.get("records", ()))
         diverging = OffsetAndEpoch(*op["diverging"]) if "diverging" in op else None
-        return RaftFetchResponse(request, node, error, epoch, leader, batches, op["hw"], diverging)
+        instead = OffsetAndEpoch(*op["snapshot"]) if "snapshot" in op else None
+        return RaftFetchResponse(request, node, error, epoch, leader, batches, op["hw"], diverging, instead)
 
     # What the controller calls.
 
@@ -241,6 +260,12 @@ class Client(RaftHost):
         """Records that no one has told the member of."""
         for batch in _batches(self.log.end_offset, [(op["epoch"], op["records"])]):
             self.log.append(batch)
+
+    def create_snapshot(self, op: Fields) -> None:
+        self.log.add_snapshot(snapshot_of(*op["id"]))
+
+    def delete_before(self, op: Fields) -> None:
+        self.log.delete_before_snapshot(OffsetAndEpoch(*op["id"]))
 
     def resign(self, op: Fields) -> None:
         self.client.resign(op["epoch"])
@@ -281,6 +306,8 @@ class Client(RaftHost):
             "answers": len(self.answers),
             "running": self.running,
             "committed": self.committed,
+            "loaded": self.loaded,
+            "snapshots": [snapshot.id for snapshot in log.snapshots],
             "commits": [[batch.base_offset, batch.size] for batch in self.commits],
             "control": [batch.is_control for batch in log.batches],
             "told": told,
@@ -317,11 +344,13 @@ def _batches(base_offset: int, sizes: Sequence[Sequence[int]]) -> list[RaftBatch
 
 
 def _words(request: RaftRequest) -> str:
-    """Kind of a request and its epoch; of a vote or a fetch then what it tells of the log."""
+    """Kind of a request and its epoch; of a vote or a fetch then what it tells of the log, or the snapshot's id."""
     if isinstance(request, VoteRequest):
         return f"{'pre-vote' * request.pre_vote or 'vote'} {request.epoch} {request.last_epoch} {request.last_offset}"
     if isinstance(request, RaftFetchRequest):
         return f"fetch {request.epoch} {request.last_fetched_epoch} {request.fetch_offset}"
+    if isinstance(request, FetchSnapshotRequest):
+        return f"fetch-snapshot {request.epoch} {request.snapshot_id.epoch} {request.snapshot_id.offset}"
     if isinstance(request, BeginQuorumEpochRequest):
         return f"begin {request.epoch}"
     assert isinstance(request, EndQuorumEpochRequest)
@@ -337,7 +366,11 @@ def _answer(response: RaftResponse) -> tuple[str, Seen]:
         return "begin_answer", seen
     if isinstance(response, EndQuorumEpochResponse):
         return "end_answer", seen
+    if isinstance(response, FetchSnapshotResponse):
+        seen["snapshot"] = response.snapshot.id if response.snapshot else None
+        return "snapshot_answer", seen
     assert isinstance(response, RaftFetchResponse)
+    seen["snapshot"] = response.snapshot_id
     seen["batches"] = [[batch.base_offset, batch.epoch, batch.size] for batch in response.batches]
     seen |= {"hw": response.high_watermark, "diverging": response.diverging}
     return "fetch_answer", seen
@@ -366,6 +399,9 @@ _OPS: Final[dict[str, Any]] = {
     "append": Client.append,
     "grant": Client.grant_votes,
     "write": Client.write,
+    "fetch_snapshot": Client.fetch_snapshot,
+    "create_snapshot": Client.create_snapshot,
+    "delete_before": Client.delete_before,
     "resign": Client.resign,
     "shutdown": Client.shutdown,
     "show": Client.show,

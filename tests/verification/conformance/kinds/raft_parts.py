@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from sim.protocol.raft.batch_accumulator import BatchAccumulator
 from sim.protocol.raft.epoch_election import EpochElection
 from sim.protocol.raft.fetch_purgatory import FetchPurgatory
-from sim.protocol.raft.raft_log import RaftBatch, RaftLog
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch, RaftLog, RaftSnapshot
 from sim.protocol.raft.raft_messages import BeginQuorumEpochRequest, RaftFetchRequest, RaftFetchResponse
 from sim.protocol.raft.request_manager import NEVER, RequestManager
 from tests.verification.conformance.driving import Kind, Seen
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from tests.verification.conformance.cases import Fields
 
 MS: Final = 1000
+
+
+def snapshot_of(offset: int, epoch: int) -> RaftSnapshot:
+    """An empty snapshot of a log that ends there."""
+    return RaftSnapshot(RaftBatch(offset - 1, epoch, 1, ()), None, 0)
 
 
 class Clock:
@@ -42,8 +47,8 @@ class Clock:
 class Log:
     """The state of a case: a log."""
 
-    def __init__(self, _: Fields, __: Rules) -> None:
-        self.log = RaftLog()
+    def __init__(self, given: Fields, _: Rules) -> None:
+        self.log = RaftLog(base_offset=given.get("base_offset", 0))
 
     def append(self, op: Fields) -> None:
         offset = op.get("at", self.log.end_offset)
@@ -76,9 +81,33 @@ class Log:
     def reopen(self, _: Fields) -> None:
         self.log.reopen(keeps=self.log.flushed_offset)
 
+    def snapshot(self, op: Fields) -> None:
+        self.log.add_snapshot(snapshot_of(*op["id"]))
+
+    def snapshot_instead(self, op: Fields) -> object:
+        return self.log.snapshot_instead(op["offset"], op["epoch"])
+
+    def truncate_to_snapshot(self, _: Fields) -> Seen:
+        return Seen(truncated=self.log.truncate_to_latest_snapshot())
+
+    def delete_before(self, op: Fields) -> Seen:
+        before = self.log.start_offset
+        self.log.delete_before_snapshot(OffsetAndEpoch(*op["id"]))
+        return Seen(deleted=self.log.start_offset > before)
+
+    def has_snapshot(self, op: Fields) -> object:
+        return self.log.snapshot(OffsetAndEpoch(*op["id"])) is not None
+
     def observe(self) -> Mapping[str, object]:
         log = self.log
-        return {"end": log.end_offset, "last_epoch": log.last_fetched_epoch, "hw": log.high_watermark}
+        return {
+            "start": log.start_offset,
+            "end": log.end_offset,
+            "last_epoch": log.last_fetched_epoch,
+            "hw": log.high_watermark,
+            "snapshots": [snapshot.id for snapshot in log.snapshots],
+            "misses_snapshot": log.misses_snapshot,
+        }
 
 
 class Accumulator(Clock):
@@ -220,6 +249,11 @@ LOG: Final = Kind(
         "read": Log.read,
         "flush": Log.flush,
         "reopen": Log.reopen,
+        "snapshot": Log.snapshot,
+        "snapshot_instead": Log.snapshot_instead,
+        "truncate_to_snapshot": Log.truncate_to_snapshot,
+        "delete_before": Log.delete_before,
+        "has_snapshot": Log.has_snapshot,
     },
     observe=Log.observe,
 )
