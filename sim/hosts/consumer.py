@@ -132,6 +132,8 @@ class Consumer(PositionRequests):
             return
         replica = leader if self._read_replica() == self.leader else self._preferred
         if replica in self._late_fetches:
+            if replica != leader:  # Until it reads from the leader again.
+                self.kernel.call_at(self._preferred_until_us + 1, self.life, self._preference_expired, replica)
             return
         if replica != leader:
             at_follower = self.out.get(replica) or self.reach(replica)
@@ -164,6 +166,10 @@ class Consumer(PositionRequests):
                 steps.PREFERRED_REPLICA, self.node, self.cursor.offset, NO_EPOCH, "read_replica", replica
             )
             self.recorder.record(chosen)
+
+    def _preference_expired(self, replica: int) -> None:
+        if self._preferred == replica and self.kernel.now_us > self._preferred_until_us:
+            self.fetch()
 
     def would_repeat(self, request: FetchRequest, place: int, hw: int, log_start: int) -> bool:  # noqa: ARG002
         at = self.cursor
@@ -575,8 +581,11 @@ class Consumer(PositionRequests):
         self._late_fetches.pop(peer, None)
         if self._group is not None:
             self._group.disconnected(peer)
-        if self._preferred == peer != self.leader:
-            self._fetch, self._preferred = None, NO_LEADER
+        is_fetching = self._fetch is not None and self._fetch.leader == peer
+        if peer != self.leader and (is_fetching or self._preferred == peer):
+            self._preferred = NO_LEADER
+            if is_fetching:  # Also from a former leader, while none is known.
+                self._fetch = None
             self.retry_later(always=True)
         super().disconnected(peer)
 
