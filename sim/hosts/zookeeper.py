@@ -284,6 +284,10 @@ class ZooKeeper(ZooKeeperSessions):
         adding = tuple([broker for broker in target if broker not in state.isr])
         return adding, tuple([broker for broker in state.replicas if broker not in target])
 
+    def unsettled_work(self, state: LeaderAndIsr, *, changes_isr: bool, writes_answered: bool) -> str:  # noqa: ARG002
+        """See `ControlPlane.unsettled_work`: topics that are still to be deleted."""
+        return f"topics are still to be deleted: {', '.join(self.deletions)}" if self.deletions else ""
+
     # Operations of an administrator.
 
     def elect_preferred(self, name: str = "") -> bool:
