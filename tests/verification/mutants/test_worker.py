@@ -9,8 +9,8 @@ import pytest
 
 from tests.places import ROOT
 from tests.verification.mutants.__main__ import NOTICED, Round, mutants_of, run, sentence, table
-from tests.verification.mutants.operators import DROPPED, NEGATED
-from tests.verification.mutants.worker import BOUND, ERROR, UNCHANGED, Task, schedule
+from tests.verification.mutants.operators import DROPPED, NEGATED, SHIFTED
+from tests.verification.mutants.worker import BOUND, ERROR, SURVIVED, UNCHANGED, Right, Task, schedule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +66,16 @@ def test_hunts_find_a_mutant_or_say_that_nothing_changes(tmp_path: Path) -> None
         f"1. {unreached.name}", f"   unchanged; {RUNS} runs, 0 reached, 0 changed, {lines[1]['seconds']} s"
     ]  # fmt: skip
     assert list(table(lines))[-1] == "2 of 2 that change a digest are found: 100%"
+
+
+def test_a_run_with_many_more_events_than_without_the_mutant_is_found() -> None:
+    """The leader answers a consumer's fetch at once though it has nothing for it."""
+    function, before = "KafkaApis._on_fetch_of_consumer", "offset < partition.hw"
+    busy = mutant("sim/hosts/kafka_apis.py", function, SHIFTED, before)
+    task = Task(busy, 1, 20, [Right("", "", 0.1, "1", 1_000)], [True], ONLY)
+    found = run(task)
+    assert (found["outcome"], found["kinds"].split()[-1]) == (BOUND, "events")
+    assert run(replace(task, right=[Right("", "", 0.1, "1", 1 << 40)]))["outcome"] == SURVIVED
 
 
 def test_an_exception_and_a_loop_are_found_and_said_apart() -> None:

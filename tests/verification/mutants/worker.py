@@ -50,6 +50,8 @@ REPAIRED: Final = ("kip320-repaired", "kraft-repaired", "elr-repaired")
 JUDGED: Final = {"sim.judge.waits": True}
 """Besides early warnings, needless waits count."""
 EXPENSIVE_EVERY: Final = 3
+BUSY: Final = 10
+"""A run with so many times the events of any run of its scenario without a mutant exceeds a bound: something loops."""
 RUN_S: Final = 20
 """CPU time of one run, after which it counts as found; an unchanged run takes at most one second."""
 MEMORY_BYTES: Final = 3 << 30
@@ -69,12 +71,14 @@ class Right(NamedTuple):
         kinds: what was found inside the promise.
         seconds: its CPU time.
         blocks: the blocks that it executed, as bits in hexadecimal (`tests.verification.mutants.marks`).
+        events: number of events.
     """
 
     digest: str
     kinds: str
     seconds: float
     blocks: str
+    events: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +253,8 @@ def unmutated(task: Task, executed: set[int]) -> list[Right]:
         if row["verdict"] in ("error", "exhausted"):
             raise AssertionError(f"{scenario.name} {mode.name} {seed}: {row['verdict']} {row['error']}")
         seconds = round(time.process_time() - begun, 4)
-        found.append(Right(row["digest"], row["violations_inside"], seconds, f"{marks.number(executed):x}"))
+        blocks = f"{marks.number(executed):x}"
+        found.append(Right(row["digest"], row["violations_inside"], seconds, blocks, row["events"]))
     return found
 
 
@@ -261,9 +266,18 @@ def known_kinds(task: Task) -> dict[tuple[str, str], set[str]]:
     return known
 
 
+def _most_events(task: Task) -> dict[str, int]:
+    """Scenario -> the events beyond which one of its runs exceeds a bound; none if it was not run without a mutant."""
+    most: dict[str, int] = {}
+    for (scenario, _, _), right in zip(schedule(task.only), task.right, strict=False):
+        most[scenario.name] = max(most.get(scenario.name, 0), BUSY * right.events)
+    return most
+
+
 def hunted(task: Task, reached: _Reached) -> Hunted:
     """Run until the mutant is found, or time is up."""
     known = known_kinds(task)
+    most_events = _most_events(task)
     found = Hunted()
     spared = 0.0
     begun = time.process_time()
@@ -274,7 +288,8 @@ def hunted(task: Task, reached: _Reached) -> Hunted:
         if right is not None and not task.reached[number]:
             spared += right.seconds
         else:
-            is_found = _finds(found, scenario, mode, seed, right, known.get((scenario.name, mode.name), set()))
+            kinds = known.get((scenario.name, mode.name), set())
+            is_found = _finds(found, scenario, mode, seed, right, kinds, most_events.get(scenario.name, 0))
         if reached.take():
             found.reached += 1
             found.by_scenario[scenario.name] = found.by_scenario.get(scenario.name, 0) + 1
@@ -285,7 +300,9 @@ def hunted(task: Task, reached: _Reached) -> Hunted:
     return found
 
 
-def _finds(found: Hunted, scenario: Scenario, mode: Mode, seed: int, right: Right | None, known: set[str]) -> bool:
+def _finds(
+    found: Hunted, scenario: Scenario, mode: Mode, seed: int, right: Right | None, known: set[str], most_events: int
+) -> bool:
     """Whether a run finds the mutant."""
     try:
         row = _run(scenario, mode, seed)
@@ -295,20 +312,22 @@ def _finds(found: Hunted, scenario: Scenario, mode: Mode, seed: int, right: Righ
         found.outcome = SURVIVED
         found.changed += 1
         found.first_changed = found.first_changed or f"{scenario.name} {mode.name} {seed}"
-    outcome, kinds = _judged(row, known)
+    outcome, kinds = _judged(row, known, most_events)
     if outcome:
         found.outcome, found.kinds = outcome, kinds
         found.scenario, found.mode, found.seed = scenario.name, mode.name, seed
     return bool(outcome)
 
 
-def _judged(row: Row | None, known: set[str]) -> tuple[str, str]:
+def _judged(row: Row | None, known: set[str], most_events: int = 0) -> tuple[str, str]:
     if row is None:
         return BOUND, "memory"
     if row["verdict"] == "exhausted" or f"{TimeoutError.__name__}: " in row["error"]:
         return BOUND, row["error"]
     if row["verdict"] == "error":
         return ERROR, row["error"]
+    if 0 < most_events < row["events"]:
+        return BOUND, f"{row['events']} events"
     kinds = set(filter(None, row["violations_inside"].split(","))) - known
     return (FOUND, ",".join(sorted(kinds))) if kinds else ("", "")
 
