@@ -26,7 +26,7 @@ from scenarios.single.convergence import Convergence, PartitionConvergence
 from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends, producer_of
 from scenarios.single.script import RulesInForce, Script, StoryError, StoryMatcher, check_final_logs
 from scenarios.single.standstill import complete_replica, needless_wait
-from scenarios.single.wait_bounds import elections_us, wait_bounds
+from scenarios.single.wait_bounds import elections_us, idle_quorum_us, wait_bounds
 from sim.checkers.checker import RunEnd
 from sim.checkers.needless_wait import Obstacles, WaitBounds
 from sim.checkers.registry import LIVENESS, Checkers
@@ -136,6 +136,8 @@ class Execution:
                 bounds=self._bounds,
                 obstacles=self._obstacles,
                 election_us=elections_us(self.config) if partition is first_partition and is_replicated else 0,
+                idle_us=idle_quorum_us(self.config),
+                judges_elections=self._judges_elections,
             )
             for partition in (first_partition, *others)
         }
@@ -200,6 +202,12 @@ class Execution:
     def _runnable(self, rules: Rules) -> Rules:
         """The rules of a broker; without values of plug-ins if a plug-in has failed."""
         return rules if self._failure is None else rules.without_added()
+
+    @property
+    def _judges_elections(self) -> bool:
+        """Whether no setting allows a leader that may lack records, and no script chooses it."""
+        is_election = self.rules.unclean_recovery == "election"
+        return is_election and self.scenario.control != "scripted" and not elects_uncleanly(self.config, self.rules)
 
     def _wait_bounds(self, brokers: Iterable[int]) -> WaitBounds | None:
         """The bounds of waits, if the run judges them. It does not while a script decides, or if any link may lose

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from sim.checkers.laggards import NEVER_US
 from sim.checkers.needless_wait import WaitBounds
 from sim.config import Value, integer
 from sim.environment.network import LATENCY_US
-from sim.hosts.settings import broker_settings, client_settings, quorum_settings
+from sim.hosts.idle_quorum import NO_OP_US
+from sim.hosts.settings import ClientSettings, broker_settings, client_settings, quorum_settings
 from sim.protocol.raft.kafka_raft_client import QuorumConfig
 from sim.protocol.rules import Rules
 
@@ -19,6 +21,8 @@ truncation, for example, one for each leader epoch.
 _EXCHANGES_US: Final = _EXCHANGES * 2 * LATENCY_US[-1]
 
 
+_REFUSALS: Final = 10
+"""Brokers that a consumer asks for the coordinator, one after another, before one knows it."""
 _ELECTIONS: Final = 10
 """Elections in a row that may fail, because votes are split."""
 
@@ -31,6 +35,18 @@ def elections_us(config: Mapping[str, Value]) -> int:
     quorum = quorum_settings(config)
     election_us = 2 * quorum.election_us + QuorumConfig().election_backoff_max_us
     return quorum.fetch_timeout_us * 3 // 2 + _ELECTIONS * election_us
+
+
+def idle_quorum_us(config: Mapping[str, Value]) -> int:
+    """How long a leader of controllers that stays may need to commit the next batch: until its next NoOpRecord
+    (``metadata.max.idle.interval.ms``), and until a majority fetches it; without any fetch of a majority, it resigns
+    after 1.5 times ``controller.quorum.fetch.timeout.ms`` (LeaderState).
+    """
+    return NO_OP_US + quorum_settings(config).fetch_timeout_us * 3 // 2 + _EXCHANGES_US // 10
+
+
+def _client_us(client: ClientSettings) -> int:
+    return _EXCHANGES_US + 2 * (client.request_timeout_us + client.retry_max_us)
 
 
 def wait_bounds(configs: Sequence[Mapping[str, Value]], rules: Rules) -> WaitBounds:
@@ -47,10 +63,16 @@ def wait_bounds(configs: Sequence[Mapping[str, Value]], rules: Rules) -> WaitBou
       controller allows it (BrokerLifecycleManager);
     - a member of the ISR that does not fetch: ``replica.lag.time.max.ms``, and half of it until the leader looks
       (ReplicaManager: isr-expiration);
-    - a batch that a producer sends again: ``retry.backoff.max.ms``.
+    - a batch that a producer sends again: ``retry.backoff.max.ms``;
+    - the check of leaders: ``leader.imbalance.check.interval.seconds``;
+    - a client's requests: two ``request.timeout.ms``, one for the metadata and one for the request itself, the
+      back-offs between them, and what a follower that it reads from waits for (``replica.fetch.wait.max.ms``);
+    - a consumer's request to the coordinator of its group: one ``request.timeout.ms``, the back-offs after some brokers
+      that do not know the coordinator yet, and the time that the coordinator may need to load what is committed
+      (``sim.coordinator.delay.ms``).
     """
     is_quorum = rules.control_plane == "kraft"
-    session_us = elect_us = lead_us = rejoin_us = request_us = acknowledge_us = 0
+    session_us = elect_us = lead_us = leave_us = balance_us = retry_us = rejoin_us = request_us = acknowledge_us = 0
     session = "broker.session.timeout.ms" if is_quorum else "zookeeper.session.timeout.ms"
     for config in configs:
         own, quorum = broker_settings(config), quorum_settings(config)
@@ -60,15 +82,30 @@ def wait_bounds(configs: Sequence[Mapping[str, Value]], rules: Rules) -> WaitBou
         lead_us = max(lead_us, _EXCHANGES_US + failover_us + own.controller_socket_timeout_us + own.recovery_us)
         fetches_us = own.socket_timeout_us + own.fetch_backoff_us + 2 * own.fetch_wait_us
         rejoin_us = max(rejoin_us, lead_us + fetches_us + own.controller_socket_timeout_us)
+        # ReplicaManager checks the ISR each half of replica.lag.time.max.ms.
+        leave_us = max(leave_us, _EXCHANGES_US + own.lag_us * 3 // 2 if rules.isr_floor == "none" else NEVER_US)
+        balances = bool(config["auto.leader.rebalance.enable"])
+        balance_us = max(balance_us, elect_us + quorum.balance_check_us if balances else NEVER_US)
+        retry_us = max(retry_us, own.controller_socket_timeout_us, fetches_us)
         request_us = max(request_us, lead_us + own.controller_socket_timeout_us)
         acknowledge_us = max(acknowledge_us, rejoin_us + own.lag_us * 3 // 2)
+    clients = [client_settings(config) for config in configs]
+    fetch_wait_us = max([broker_settings(config).fetch_wait_us for config in configs])
     return WaitBounds(
         elect_us=elect_us,
         session_us=session_us + elect_us,
         lead_us=lead_us,
+        stay_us=max(min([own.lag_us - own.fetch_wait_us for own in map(broker_settings, configs)]) - _EXCHANGES_US, 0),
+        leave_us=leave_us,
+        balance_us=balance_us,
+        retry_us=retry_us,
         rejoin_us=rejoin_us,
         acknowledge_us=acknowledge_us,
         request_us=request_us,
-        send_us=max([client_settings(config).retry_max_us for config in configs]),
+        send_us=max([client.retry_max_us for client in clients]),
+        client_us=fetch_wait_us + max([_client_us(client) for client in clients]),
+        group_us=_EXCHANGES_US
+        + max([client.request_timeout_us + _REFUSALS * client.retry_max_us for client in clients])
+        + max([integer(config, "sim.coordinator.delay.ms") * 1_000 for config in configs]),
         waits_for_restarted=rules.missed_bounce == "noticed",
     )

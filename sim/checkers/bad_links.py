@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from sim.history import steps
@@ -12,11 +13,22 @@ _HELD: Final = (steps.MESSAGE_HELD, steps.MESSAGE_COPIED)
 class BadLinks:
     """The faults that last, and the messages that are held back."""
 
-    __slots__ = ("_faults", "_held")
+    __slots__ = ("_faults", "_held", "_lasting")
 
     def __init__(self) -> None:
         self._faults = 0
         self._held = 0
+        self._lasting: dict[tuple[int, int], int] = {}
+        """(source, target) -> number of its faults that last."""
+
+    def are_between(self, nodes: Sequence[int], others: Sequence[int]) -> bool:
+        """Whether a message is held back, or a link between one of these nodes and one of the others is bad."""
+        if not (self._faults or self._held):
+            return False
+        return self._held > 0 or any(
+            (source in nodes and target in others) or (source in others and target in nodes)
+            for source, target in self._lasting
+        )
 
     @property
     def are_present(self) -> bool:
@@ -31,5 +43,11 @@ class BadLinks:
             self._held -= self._held > 0
         elif step.kind is steps.HEAL:
             self._faults -= 1
+            link = step.broker, step.offset
+            self._lasting[link] = lasting = self._lasting.get(link, 0) - 1
+            if not lasting:
+                del self._lasting[link]
         elif step.kind is not steps.MESSAGE_LOST:
             self._faults += 1
+            link = step.broker, step.offset
+            self._lasting[link] = self._lasting.get(link, 0) + 1

@@ -3,7 +3,8 @@
 Verifies, at the end of validation: every record acknowledged with acks=all is in the leader's log at or above the log
 start, unless the log start passed it by deletion, of this log or of one that no longer exists (a disk that is replaced
 forgets its log start). Without a leader the record must be in some replica's log, in memory or on disk. A record found
-only at another offset was relocated, which is counted but is no loss.
+only at another offset was relocated, which is counted but is no loss; but if no log ever had it at the offset that its
+producer was told (KafkaProducer: RecordMetadata#offset), with any acks, that is a ``wrong-offset``.
 
 Does not verify: records acknowledged with acks=1 or 0, which are only counted; temporary absence.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
+from sim.checkers.checker import ALWAYS, ANY_RECORD, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.findings import LossCount
 from sim.native import mypyc_attr
@@ -24,7 +25,7 @@ from sim.protocol.log.log import Log
 class CommittedLoss(Checker):
     """Checks the final state."""
 
-    FINDINGS: ClassVar = (Finding("committed-loss", ANY_RECORD),)
+    FINDINGS: ClassVar = (Finding("committed-loss", ANY_RECORD), Finding("wrong-offset", ALWAYS))
 
     def final(self, end: RunEnd) -> None:
         """Look for all acknowledged records in the leader's log, or without a leader in all existing logs."""
@@ -53,7 +54,10 @@ class CommittedLoss(Checker):
             expected = frozenset(range(ack.first_id + below, ack.first_id + ack.count))
             missing = expected - present - deleted
             if not missing:
-                count.relocated += len(expected & present)
+                found = expected & present
+                count.relocated += len(found)
+                if found:
+                    self._judge_offset(ack)
             elif ack.acks == -1:
                 count.lost += len(missing)
                 gone.append((ack, missing))
@@ -65,6 +69,12 @@ class CommittedLoss(Checker):
             offset = ack.base_offset + min(ids) - ack.first_id
             detail = f"lost: {named(ids, offset)}, acknowledged at {ack.at_us / 1e6:.3f} s"
             self._violates("committed-loss", end.now_us, detail, ids)
+
+    def _judge_offset(self, ack: steps.Ack) -> None:
+        if self._history.records.was_at(ack.first_id, ack.base_offset):
+            return
+        detail = f"the producer was told offset {ack.base_offset} for record {ack.first_id}, which no log had there"
+        self._violates("wrong-offset", ack.at_us, detail, range(ack.first_id, ack.first_id + ack.count))
 
 
 def _has_in_order(log: Log, acks: list[steps.Ack]) -> bool:

@@ -1,10 +1,13 @@
-"""Early warning ``flushed-loss``: after a restart, a log does not begin with the batches that had been flushed.
+"""Early warnings ``flushed-loss``: after a restart, a log does not begin with the batches that had been flushed; and
+``unflushed``: a log has more records that are not flushed than its settings allow.
 
 A flush (fsync) survives every end of a process and every power loss. So recovery may drop unflushed batches only, and
 batches that the protocol truncated before the end are not flushed any more.
 
 Verifies, when a process has loaded its log: the last batch that was flushed at the end of the process before is in the
-log, after as many batches as then, unless it lies below the log start. A controlled shutdown flushes the whole log.
+log, after as many batches as then, unless it lies below the log start. A controlled shutdown flushes the whole log. At
+the end of a process: fewer than ``log.flush.interval.messages`` records are not flushed, and all are up to the last
+segment. So a power loss that loses more is no excuse.
 
 Does not verify: batches that only write-back had reached; disks that were replaced, and batches that became unreadable,
 which nothing can keep.
@@ -17,6 +20,7 @@ from typing import ClassVar
 from sim.checkers.checker import LogsChecker, warning
 from sim.history import steps
 from sim.history.history import History
+from sim.plurals import counted
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log, place_of
 
@@ -24,7 +28,7 @@ from sim.protocol.log.log import Log, place_of
 class FlushedLoss(LogsChecker):
     """Compares logs after restarts with what was flushed before."""
 
-    FINDINGS: ClassVar = (warning("flushed-loss"),)
+    FINDINGS: ClassVar = (warning("flushed-loss"), warning("unflushed"))
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
@@ -32,6 +36,12 @@ class FlushedLoss(LogsChecker):
         """Broker that is down -> last flushed batch, number of flushed batches, log start."""
 
     def on_flushed(self, step: steps.Flushed) -> None:
+        if step.unflushed > step.most_unflushed and not step.damaged:
+            detail = (
+                f"broker {step.broker} ends with {counted(step.unflushed, 'record')} that are not flushed, and its "
+            )
+            detail += f"settings allow {step.most_unflushed}"
+            self._warns("unflushed", step.at_us, detail, (), (step.broker,))
         if step.damaged or step.broker not in self._flushed:
             if step.last is not None:
                 self._flushed[step.broker] = step.last, step.count, step.log_start

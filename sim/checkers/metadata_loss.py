@@ -4,6 +4,9 @@ Verifies: all processes commit the same batch at each offset of the metadata log
 ConsistentCommittedData); a process commits batches in order and none twice, so that neither its high watermark nor a
 broker's image goes back (MonotonicHighWatermark); a snapshot that a process loads is one of this log.
 
+Warns ``metadata-unflushed``: a controller knows a batch to be committed, and too few controllers have it on disk. The
+leader counts itself before it has flushed, the others flush before they fetch on (KafkaRaftClient#flushLeaderLog).
+
 A loss is outside the promise if a controller had lost its disk or its file quorum-state while fewer than a majority of
 the others had all committed metadata on disk.
 
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sim.checkers.checker import ALWAYS, NOT_PROMISED, Checker, Finding
+from sim.checkers.checker import ALWAYS, NOT_PROMISED, Checker, Finding, warning
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.raft.raft_log import RaftBatch
@@ -24,7 +27,7 @@ from sim.protocol.raft.raft_log import RaftBatch
 class MetadataLoss(Checker):
     """Keeps the committed batches, and how far each process has come."""
 
-    FINDINGS: ClassVar = (Finding("metadata-loss", ALWAYS),)
+    FINDINGS: ClassVar = (Finding("metadata-loss", ALWAYS), warning("metadata-unflushed"))
     of_cluster: ClassVar[bool] = True
 
     def __init__(self, history: History) -> None:
@@ -35,9 +38,13 @@ class MetadataLoss(Checker):
         self._reported: set[tuple[int, int]] = set()
         """Nodes and incarnations of the processes with which something is wrong."""
         self._is_excused = False
+        self._controllers: set[int] = set()
+        self._is_warned = False
 
     def on_controller_process(self, step: steps.ControllerProcess) -> None:
         self._is_excused |= step.excuses
+        self._controllers.add(step.node)
+        self._is_warned |= step.lost >= 0  # A disk that was lost has nothing that was flushed.
 
     def on_metadata_snapshot(self, step: steps.MetadataSnapshot) -> None:
         if step.kind is steps.SNAPSHOT_MADE:
@@ -68,6 +75,13 @@ class MetadataLoss(Checker):
             elif batch.records:
                 self.decided = True
         self._ends[step.node] = step.incarnation, end
+        # Idle time is accounted for one process after the other.
+        is_new = step.node >= steps.FIRST_CONTROLLER and not step.elided
+        if is_new and step.lacks > len(self._controllers) // 2 + 1 and not self._is_warned:
+            self._is_warned = True
+            detail = f"controller {step.node} has committed up to offset {end}, which {step.lacks} of "
+            detail += f"{len(self._controllers)} controllers do not have on disk"
+            self._warns("metadata-unflushed", step.at_us, detail)
 
     def _report(self, step: steps.RaftCommit | steps.MetadataSnapshot, what: str) -> None:
         process = step.node, step.incarnation

@@ -3,8 +3,9 @@
 An active controller appends a NoOpRecord every ``metadata.max.idle.interval.ms``, so a quorum that works commits all
 the time. Verifies: while a majority of the controllers runs, and no link between controllers is cut, slow or loses
 messages, they commit a further batch within a bound that the election timeouts give, counted from the last such batch
-or the last fault. A process that ends by an exception counts as one that runs: a supervisor starts it again,
-and what it does is Kafka's doing.
+or the last fault. Two such batches of one epoch, without a fault in between, come from a leader that stayed: they are
+no further apart than its NoOpRecords, and the requests that may have been lost before. A process that ends by an
+exception counts as one that runs: a supervisor starts it again, and what it does is Kafka's doing.
 
 Does not verify: a quorum that is struck by faults more often than the bound; that brokers find the leader.
 """
@@ -24,14 +25,18 @@ class QuorumProgress(Checker):
 
     Args:
         bound_us: how long a quorum may need to elect a leader and to commit a batch.
+        idle_us: how long a leader that stays may need to commit the next batch.
     """
 
     FINDINGS: ClassVar = (Finding("quorum-stalled", ALWAYS),)
     of_cluster: ClassVar[bool] = True
 
-    def __init__(self, history: History, bound_us: int) -> None:
+    def __init__(self, history: History, bound_us: int, idle_us: int) -> None:
         super().__init__(history)
         self._bound_us = bound_us
+        self._idle_us = idle_us
+        self._epoch = -1
+        """That of the last committed batch, if nothing has happened since; -1: something has."""
         self._since_us = 0
         self._committed = 0
         self._voters: set[int] = set()
@@ -48,7 +53,7 @@ class QuorumProgress(Checker):
         node, kind = step.node, step.kind
         if step.crashed or (kind is steps.CONTROLLER_START and node in self._voters and node not in self._down):
             return
-        self._turn(step.at_us)
+        self._turn(step.at_us, self._bound_us)
         self._voters.add(node)
         if kind is steps.CONTROLLER_END:
             self._down.add(node)
@@ -61,35 +66,38 @@ class QuorumProgress(Checker):
 
     def on_link(self, step: steps.LinkChange) -> None:
         if _is_of_quorum(step.broker) and _is_of_quorum(step.offset):
-            self._turn(step.at_us)
+            self._turn(step.at_us, self._bound_us)
             self._links.note(step)
 
     def on_raft_commit(self, step: steps.RaftCommit) -> None:
         end = step.batches[-1].end_offset
         if step.node >= steps.FIRST_CONTROLLER and end > self._committed:
             self._committed = end
+            epoch = step.batches[-1].epoch
             if step.elided:
                 self._since_us = step.at_us
             else:
-                self._turn(step.at_us)
+                self._turn(step.at_us, self._idle_us if epoch == self._epoch else self._bound_us)
+            self._epoch = epoch
 
     def on_metadata_lost(self, step: steps.MetadataLost) -> None:
         self._committed = step.offset
 
     def final(self, end: RunEnd) -> None:
-        self._turn(end.now_us)
+        self._turn(end.now_us, self._bound_us)
 
-    def _turn(self, now_us: int) -> None:
+    def _turn(self, now_us: int, bound_us: int) -> None:
         """Judge the time since the last turn, in which nothing was committed and no fault struck."""
         waited_us = now_us - self._since_us
         self._since_us = now_us
+        self._epoch = -1
         running = self._voters - self._down - {node for node, pauses in self._still.items() if pauses}
         if self._links.are_present or 2 * len(running) <= len(self._voters):
             return
         self.decided = True
-        if waited_us > self._bound_us and not self._is_reported:
+        if waited_us > bound_us and not self._is_reported:
             self._is_reported = True
-            waited, bound = (f"{us / 1e6:.3f}" for us in (waited_us, self._bound_us))
+            waited, bound = (f"{us / 1e6:.3f}" for us in (waited_us, bound_us))
             detail = (
                 f"no fault stops controllers {sorted(running)} of {sorted(self._voters)} or their links, and they "
                 f"commit nothing for {waited} s, longer than the bound of {bound} s"

@@ -11,6 +11,7 @@ from typing import Final
 from sim.checkers.ack_above_hw import AckAboveHw
 from sim.checkers.ack_under_min_isr import AckUnderMinIsr
 from sim.checkers.checker import ALWAYS, Checker, Finding, RunEnd
+from sim.checkers.clean_elections import CleanElections
 from sim.checkers.committed_loss import CommittedLoss
 from sim.checkers.committed_offsets import CommittedOffsets
 from sim.checkers.completeness import Completeness
@@ -81,6 +82,7 @@ FINDINGS: Final[dict[str, Finding]] = {
     for finding in (
         *(one for kind in CHECKERS for one in kind.FINDINGS),
         *QuorumProgress.FINDINGS,
+        *CleanElections.FINDINGS,
         *NeedlessWait.FINDINGS,
         *LIVENESS,
     )
@@ -90,8 +92,9 @@ FINDINGS: Final[dict[str, Finding]] = {
 
 class Checkers:
     """The checkers of a partition; `plugged`: those of plug-ins, too. `bounds` and `obstacles` are for `NeedlessWait`,
-    which judges only runs that ask for it (``sim.judge.waits``); `election_us` is the bound of `QuorumProgress` for
-    the first partition of a run whose controllers are processes, and otherwise 0.
+    which judges only runs that ask for it (``sim.judge.waits``); `election_us` and `idle_us` are the bounds of
+    `QuorumProgress` for the first partition of a run whose controllers are processes, and otherwise 0;
+    `judges_elections`: whether `CleanElections` judges.
     """
 
     def __init__(
@@ -102,6 +105,8 @@ class Checkers:
         bounds: WaitBounds | None = None,
         obstacles: Obstacles | None = None,
         election_us: int = 0,
+        idle_us: int = 0,
+        judges_elections: bool = False,
     ) -> None:
         self._coverage = recorder.coverage
         kinds = CHECKERS if plugged else CHECKERS[:_OWN]
@@ -109,7 +114,9 @@ class Checkers:
         if bounds is not None and obstacles is not None:
             self._all.append(NeedlessWait(recorder.history, bounds, obstacles))
         if election_us:
-            self._all.append(QuorumProgress(recorder.history, election_us))
+            self._all.append(QuorumProgress(recorder.history, election_us, idle_us))
+        if judges_elections:
+            self._all.append(CleanElections(recorder.history))
         recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:

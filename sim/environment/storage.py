@@ -541,6 +541,15 @@ class Storage:
         """Whether the whole log was fsynced."""
         return self._synced == len(self._written_us)
 
+    @property
+    def most_unflushed(self) -> int:
+        """Most records that may not be fsynced, by ``log.flush.interval.messages`` and ``log.segment.bytes``: earlier
+        segments are, and a batch that fills a segment begins the next one.
+        """
+        batches = self.log.batches
+        newest = batches[-1].last_offset - batches[-1].base_offset + 1 if batches else 0
+        return min(self._flush_records - 1, self._settings.segment_bytes // self._settings.record_bytes + newest)
+
     def close_cleanly(self, hw: int | None, *, flushes: bool = True) -> None:
         """Flush the log and write all checkpoints, as a controlled shutdown does before it writes the marker.
 

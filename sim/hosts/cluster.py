@@ -208,7 +208,8 @@ class Cluster:
             of_all = () if name == OFFSETS else shared
             self.partitions.append(ClusterPartition(name, place, clients, idle=partition.idle, shared=of_all))
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
-        self.topics = Topics(topics, self.partitions, self.control, self._min_isrs, self.links)
+        directories = self.machines.directories
+        self.topics = Topics(topics, self.partitions, self.control, self._min_isrs, self.links, directories)
 
     def _keep_one_directory(self, rules: Mapping[int, Rules], decide: Decisions) -> None:
         """Give one log directory to brokers that know none, or whose controller knows none (KRaft before 3.7)."""

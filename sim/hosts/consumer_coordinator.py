@@ -72,6 +72,7 @@ class ConsumerCoordinator:
         "_request",
         "_retrying",
         "_sent",
+        "_since_us",
         "_topic",
         "_wanted",
         "_wanted_us",
@@ -95,6 +96,8 @@ class ConsumerCoordinator:
         self._retrying = False
         self._failures = 0
         self._sent = 0
+        self._since_us = -1
+        """When it began to ask without any success; -1: it has no failure."""
 
     @property
     def waits(self) -> bool:
@@ -108,6 +111,7 @@ class ConsumerCoordinator:
         self._request = self._wanted = None
         self._wants_offset = False
         self._failures = 0
+        self._since_us = -1
 
     def commit(self, offset: int, epoch: int) -> None:
         """Commit a position; it replaces one that is not sent yet. Kafka: ConsumerCoordinator#commitOffsetsSync,
@@ -160,6 +164,8 @@ class ConsumerCoordinator:
             self._fail()
             return
         self._request, self._broker = request, broker
+        if self._since_us < 0:
+            self._since_us = consumer.kernel.now_us
         consumer.end_elision()
         channel.send(request)
         consumer.kernel.call_at(consumer.kernel.now_us + consumer.timeout_us, consumer.life, self._time_out, request)
@@ -184,6 +190,7 @@ class ConsumerCoordinator:
             self._retrying = True
             self._failures += 1
             consumer = self._consumer
+            self._topic.recorder.record(steps.GroupRefused(consumer.node, self._since_us))
             at_us = consumer.kernel.now_us + consumer.backoff_after_us(self._failures)
             consumer.kernel.schedule(at_us, consumer.life, _Again(self))
 
@@ -258,6 +265,7 @@ class ConsumerCoordinator:
     def _succeeded(self) -> None:
         self._request = None
         self._failures = 0
+        self._since_us = -1
 
     def _refused(self, error: str) -> None:
         self._consumer.reached(probes.COORDINATOR_REFUSES)

@@ -543,7 +543,9 @@ class Machines:
     def _note_flushed(self, broker: int, storages: Mapping[str, Storage], *, damaged: bool) -> None:
         for name, storage in storages.items():
             count = min(storage.synced, len(storage.log.batches))
-            self._recorder.of(name).record(steps.Flushed(broker, storage.log, count, damaged=damaged))
+            most = storage.most_unflushed
+            flushed = steps.Flushed(broker, storage.log, count, damaged=damaged, most_unflushed=most)
+            self._recorder.of(name).record(flushed)
 
     def _note_nothing_flushed(self, broker: int, names: Iterable[str]) -> None:
         """Record that the disk has lost these logs."""

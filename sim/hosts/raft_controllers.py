@@ -110,6 +110,10 @@ class RaftControllers:
         holders = [other for other, machine in self.machines.items() if other != node and ledger.holds_all(machine)]
         return len(holders) <= len(self.machines) // 2
 
+    def without(self, end_offset: int) -> int:
+        """Number of controllers that do not have the metadata log up to an offset on disk."""
+        return sum([machine.log.flushed_offset < end_offset for machine in self.machines.values()])
+
     def kill(self, node: int) -> bool:
         """End a controller's process at once; its page cache survives. False if none runs."""
         if node not in self.running:

@@ -92,7 +92,9 @@ class RaftQuorum(QuorumPlane):
     # What controllers report.
 
     def _note_commit(self, node: int, incarnation: int, batches: Sequence[RaftBatch]) -> None:
-        self.recorder.record(steps.RaftCommit(node, incarnation, batches, elided=self.kernel.relives))
+        lacks = self.controllers.without(batches[-1].end_offset)
+        elided = self.kernel.relives
+        self.recorder.record(steps.RaftCommit(node, incarnation, batches, elided=elided, lacks=lacks))
 
     def _on_commit(self, controller: RaftController, batches: Sequence[RaftBatch]) -> None:
         self._note_commit(controller.node, controller.incarnation, batches)

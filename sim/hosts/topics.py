@@ -6,11 +6,12 @@ clients of their own, and a number after their names in place of Kafka's topic i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
+from sim.environment.log_directories import LogDirectories
 from sim.history import steps
 from sim.hosts.client import CLIENTS_EACH, CONSUMER, PRODUCER, VALIDATOR, ClientSetup
 from sim.hosts.consumer import Consumer
@@ -176,6 +177,7 @@ class Topics:
         control: the control plane.
         min_isrs: ``min.insync.replicas`` by partition, for brokers and controllers.
         links: the cluster's links: faults of those between brokers and producers are also those of new producers.
+        directories: broker -> its log directories.
 
     Attributes:
         added: called with each new partition, before anything is recorded of it.
@@ -189,8 +191,10 @@ class Topics:
         control: ControlPlane,
         min_isrs: dict[str, int],
         links: Links,
+        directories: Mapping[int, LogDirectories],
     ) -> None:
         self._links = links
+        self._directories = directories
         self._topics = {topic.name: topic for topic in topics}
         self._partitions = partitions
         self._control = control
@@ -214,6 +218,7 @@ class Topics:
         self.added = self.removed = None
         self._control.gone = None
         self._partitions = []
+        self._directories = {}
 
     @property
     def existing(self) -> list[str]:
@@ -270,6 +275,8 @@ class Topics:
         control = self._control
         placed = control.place(len(self._partitions), len(names), replication_factor)
         if not placed:
+            takers = [broker for broker, own in self._directories.items() if not all(one.cordoned for one in own.all)]
+            self._recorder.record(steps.TopicRefused(replication_factor, takers))
             return False
         found = []
         for name, replicas in zip(names, placed, strict=True):

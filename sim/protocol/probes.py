@@ -95,6 +95,7 @@ _CHECKED: Final[Mapping[str, str]] = {
     "quorum-leaders": "a second controller led a replicated quorum",
     "committed-offset-back": "a new process of a consumer that had committed was answered what is committed",
     "quorum-stalled": "no fault stopped a majority of the controllers or touched their links",
+    "forbidden-election": "a leader was elected where no setting allows one that may lack records",
 }
 """First kind of a checker's findings -> when it has decided."""
 

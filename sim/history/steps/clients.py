@@ -585,3 +585,32 @@ class OffsetsAnswer(Step):
 
     def fields(self) -> Shown:
         return {"consumer": self.consumer, "record": self.record, "committed": self.offset}
+
+
+GROUP_REFUSED: Final[StepKind] = StepKind(
+    "group-refused", FACT, Lane.NONE,
+    "in the history of __consumer_offsets: a consumer's request to its coordinator failed, or was not answered in time",
+)  # fmt: skip
+
+
+class GroupRefused(Step):
+    """A consumer's request to the coordinator of its group failed, or was not answered in time; the consumer tries
+    again.
+
+    Attributes:
+        consumer: node id of the consumer.
+        since_us: when it began to ask without any success.
+    """
+
+    __slots__ = ("consumer", "since_us")
+
+    kind = GROUP_REFUSED
+
+    def __init__(self, consumer: int, since_us: int) -> None:
+        self.broker = 0
+        self.consumer = consumer
+        self.since_us = since_us
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_group_refused(self)

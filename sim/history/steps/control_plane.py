@@ -471,6 +471,39 @@ class TopicChange(Step):
         return {"partitions": ", ".join(self.names)}
 
 
+TOPIC_REFUSED: Final[StepKind] = StepKind(
+    "topic-refused", FACT, Lane.CONTROL_PLANE,
+    "the controller refused to create partitions: replication_factor",
+    "The controller refuses to create partitions with {replication_factor} replicas each.",
+    weight=CHANGE,
+)  # fmt: skip
+
+
+class TopicRefused(Step):
+    """The controller refused to create a topic, or further partitions of one.
+
+    Attributes:
+        replication_factor: number of replicas of each partition.
+        brokers: the brokers that have log directories for new replicas, whether they run or not.
+    """
+
+    __slots__ = ("brokers", "replication_factor")
+
+    kind = TOPIC_REFUSED
+
+    def __init__(self, replication_factor: int, brokers: Sequence[int]) -> None:
+        self.broker = 0
+        self.replication_factor = replication_factor
+        self.brokers = brokers
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_topic_refused(self)
+
+    def fields(self) -> Shown:
+        return {"replication_factor": self.replication_factor}
+
+
 CONTROLLER: Final[StepKind] = StepKind(
     "controller", 25, Lane.BROKER,
     "a broker became controller: controller_epoch",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Acknowledges,
         BatchFailed,
         EndOffset,
+        GroupRefused,
         HeldBack,
         OffsetsAnswer,
         Position,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         Registered,
         SessionEnd,
         TopicChange,
+        TopicRefused,
     )
     from sim.history.steps.log import Append, LogStart, Retention, Truncate
     from sim.history.steps.processes import Deleted, End, Flushed, LinkChange, Pause, Recovered, Start
@@ -141,6 +143,9 @@ class Listener:
     def on_topic(self, step: TopicChange) -> None:
         self.on_step(step)
 
+    def on_topic_refused(self, step: TopicRefused) -> None:
+        self.on_step(step)
+
     def on_controller(self, step: Controller) -> None:
         self.on_step(step)
 
@@ -190,6 +195,9 @@ class Listener:
         self.on_step(step)
 
     def on_offsets_answer(self, step: OffsetsAnswer) -> None:
+        self.on_step(step)
+
+    def on_group_refused(self, step: GroupRefused) -> None:
         self.on_step(step)
 
     def on_coordinator(self, step: CoordinatorStep) -> None:

@@ -270,6 +270,7 @@ class FileDamaged(End):
         return {**super().fields(), "file": self.file, "damage": self.damage}
 
 
+NO_LIMIT: Final = 1 << 60
 FLUSHED: Final[StepKind] = StepKind(
     "flushed", FACT, Lane.NONE,
     "what had been fsynced when a process ended, or its machine lost more",
@@ -283,18 +284,22 @@ class Flushed(Step):
         last: the last fsynced batch at or above the log start, None without one.
         count: number of these batches.
         log_start: the log start.
+        unflushed: number of records behind it.
+        most_unflushed: most records that the settings leave unflushed.
         damaged: whether the disk itself was damaged, so that an earlier `Flushed` holds no longer.
     """
 
-    __slots__ = ("count", "damaged", "last", "log_start")
+    __slots__ = ("count", "damaged", "last", "log_start", "most_unflushed", "unflushed")
 
     kind = FLUSHED
 
-    def __init__(self, broker: int, log: Log, count: int, *, damaged: bool) -> None:
+    def __init__(self, broker: int, log: Log, count: int, *, damaged: bool, most_unflushed: int = NO_LIMIT) -> None:
         self.broker = broker
         self.last: Batch | None = log.batches[count - 1] if count else None
         self.count = count
         self.log_start: int = log.log_start
+        self.unflushed: int = log.leo - log.batches[count].base_offset if count < len(log.batches) else 0
+        self.most_unflushed = most_unflushed
         self.damaged = damaged
 
     def tell(self, listeners: list[Listener]) -> None:

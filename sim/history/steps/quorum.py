@@ -126,14 +126,18 @@ class RaftCommit(Step):
         incarnation: number of the process among those of its node.
         batches: the batches.
         elided: whether the quorum was idle since the last such step (`sim.hosts.idle_quorum`).
+        lacks: number of controllers that do not have them on disk; a leader need not.
     """
 
-    __slots__ = ("batches", "elided", "incarnation", "node")
+    __slots__ = ("batches", "elided", "incarnation", "lacks", "node")
 
     kind = RAFT_COMMIT
 
-    def __init__(self, node: int, incarnation: int, batches: Sequence[RaftBatch], *, elided: bool = False) -> None:
+    def __init__(
+        self, node: int, incarnation: int, batches: Sequence[RaftBatch], *, elided: bool = False, lacks: int = 0
+    ) -> None:
         self.broker = 0
+        self.lacks = lacks
         self.elided = elided
         self.node = node
         self.incarnation = incarnation

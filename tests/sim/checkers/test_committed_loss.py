@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from sim.history import steps
 from sim.protocol.batch import Batch
 from tests.sim.checkers.driven import check_committed as check
 from tests.sim.checkers.histories import acked, kinds, log
@@ -29,8 +30,17 @@ def test_loss_with_acks_1_is_counted_only() -> None:
 
 def test_elsewhere_is_relocated() -> None:
     history = acked((10, 3, 3))
+    history.steps.append(steps.Append(1, log(), Batch(3, 5, 0, 10)))
     count = check(history, [log(FIRST)], 9)
     assert (count.relocated, kinds(history)) == (3, [])
+
+
+def test_a_producer_is_told_no_offset_that_no_log_had() -> None:
+    history = acked((10, 3, 3), acks_all=False)
+    history.steps.append(steps.Append(1, log(), FIRST))
+    assert check(history, [log(FIRST)], 9).relocated == 3
+    assert kinds(history) == ["wrong-offset"]
+    assert "was told offset 3 for record 10" in history.findings.violations[0].detail
 
 
 def test_deleted_records_are_not_missing_and_a_cut_batch_keeps_its_end() -> None:

@@ -8,6 +8,7 @@ from scenarios.format.catalogue import load
 from scenarios.single.coverage_column import width
 from scenarios.single.run import run_row
 from sim.checkers.checker import Checker
+from sim.checkers.clean_elections import CleanElections
 from sim.checkers.quorum_progress import QuorumProgress
 from sim.checkers.registry import CHECKERS
 from sim.protocol.modes import mode as mode_named
@@ -28,7 +29,7 @@ def decided(scenario: str, mode: str, seeds: range) -> set[str]:
 
 
 def test_every_checker_has_a_probe() -> None:
-    own: list[type[Checker]] = [*CHECKERS, QuorumProgress]
+    own: list[type[Checker]] = [*CHECKERS, QuorumProgress, CleanElections]
     assert list(CHECKS) == [checker.FINDINGS[0].kind for checker in own]
 
 

@@ -35,6 +35,21 @@ class World:
         return warnings(self.history)
 
 
+@pytest.mark.parametrize(("most", "found"), [(4, []), (3, ["unflushed"])])
+def test_no_more_is_unflushed_than_the_settings_allow(most: int, found: list[str]) -> None:
+    world = World()
+    step = steps.Flushed(1, log(*BATCHES), 3, damaged=False, most_unflushed=most)
+    step.at_us = 5
+    world.checker.on_flushed(step)
+    assert warnings(world.history) == found
+
+
+def test_a_damaged_disk_may_lack_more() -> None:
+    world = World()
+    world.checker.on_flushed(steps.Flushed(1, log(*BATCHES), 0, damaged=True, most_unflushed=0))
+    assert warnings(world.history) == []
+
+
 @pytest.mark.parametrize(("kept", "found"), [(5, []), (3, []), (2, FOUND), (0, FOUND)])
 def test_what_was_flushed_is_there_after_a_restart(kept: int, found: list[str]) -> None:
     world = World()

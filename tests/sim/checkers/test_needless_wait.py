@@ -29,10 +29,16 @@ BOUNDS = {
     "elect_us": 1 * S,
     "session_us": 2 * S,
     "lead_us": 3 * S,
+    "stay_us": 2 * S,
+    "leave_us": 3 * S,
+    "balance_us": 20 * S,
+    "retry_us": 2 * S,
     "rejoin_us": 4 * S,
     "acknowledge_us": 5 * S,
     "request_us": 6 * S,
     "send_us": 1 * S,
+    "client_us": 4 * S,
+    "group_us": 5 * S,
 }
 
 
@@ -45,7 +51,7 @@ class Cluster:
         bounds = WaitBounds(**BOUNDS, waits_for_restarted=waits_for_restarted)
         self.checker = NeedlessWait(self.history, bounds, self.obstacles)
         self.now_us = 0
-        self.log = SimpleNamespace(log=SimpleNamespace(leo=0), hw=0)
+        self.log = SimpleNamespace(log=SimpleNamespace(leo=0), hw=0, delayed=SimpleNamespace(waiting=[]))
         for broker in (1, 2, 3):
             self.happens(steps.Start(broker, 1), steps.Registered(steps.REGISTERED, broker, 1))
         self.happens(steps.Elected(1, 0), steps.Isr(isr, 0))
@@ -178,7 +184,7 @@ def test_a_broker_that_starts_without_the_replica_is_not_waited_for() -> None:
     back = Cluster(isr=(1, 2)).happens(killed(3), steps.SessionEnd(3), replaced, steps.Start(3, 2))
     back.happens(steps.Registered(steps.UNFENCED, 3, 2))
     assert back.found(100) == []
-    loaded = made(steps.Recovered, broker=3)
+    loaded = made(steps.Recovered, broker=3, leo=0)
     assert back.happens(loaded).found(200) == ["rejoin"]
 
 
@@ -246,6 +252,181 @@ def test_a_batch_that_another_partition_held_back_waited_needlessly() -> None:
 
     assert held(1) == []
     assert held(2) == ["send"]
+
+
+def lagging(*now: steps.Step, after_s: float = 9, fetched: bool = False) -> Cluster:
+    """A cluster in which something happens, and a second later the leader appends, and broker 2 fetches; `fetched`:
+    broker 3, too.
+    """
+    cluster = Cluster().after(after_s, *now).after(1, appended(1), appended(2))
+    return cluster.happens(appended(3)) if fetched else cluster
+
+
+def appended(broker: int) -> steps.Step:
+    return steps.Append(broker, Log(), Batch(0, 0, 0, 10))
+
+
+def test_a_member_that_lacks_a_record_leaves_the_isr() -> None:
+    paused = steps.Pause(steps.PAUSE, 3)
+    for fault in (paused, killed(3), steps.LinkChange(steps.CUT, 3, 1), steps.Pause(steps.DISK_STALLED, 3)):
+        assert lagging(fault).found(3) == []
+        assert lagging(fault).found(3.5) == ["leave"]
+        assert lagging(fault).after(1, steps.LinkChange(steps.SLOW, 3, 2, 5), steps.Pause(steps.PAUSE, 2)).found(2.5)
+    assert lagging(paused, fetched=True).found(100) == []
+    late = lagging(paused).after(1, steps.Pause(steps.RESUME, 3), appended(3))
+    assert late.found(3) == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        steps.Pause(steps.PAUSE, 1),
+        steps.Pause(steps.PAUSE, 0),
+        steps.LinkChange(steps.CUT, 1, 0),
+        steps.LinkChange(steps.SLOW, 101, 1, 5),
+        steps.MessageStruck(steps.MESSAGE_HELD, 1, 2, "FetchRequest"),
+        steps.MetadataDelay(3, 1_000),
+        steps.ControllerProcess(steps.CONTROLLER_END, 100, "kill"),
+        steps.Isr((1, 2), 1),
+        steps.Elected(2, 1),
+    ],
+    ids=lambda step: step.kind.name,
+)
+def test_no_member_has_to_leave_if_the_leader_cannot_see_to_it(fault: steps.Step) -> None:
+    assert lagging(steps.Pause(steps.PAUSE, 3), fault).found(100) == []
+
+
+def test_a_request_of_the_leader_may_have_been_lost() -> None:
+    paused = steps.Pause(steps.PAUSE, 3)
+    lost = steps.MessageStruck(steps.MESSAGE_LOST, 1, 0, "AlterPartitionRequest")
+    assert lagging(paused).happens(lost).found(5) == []
+    assert lagging(paused).happens(lost).found(5.5) == ["leave"]
+    controlled = lagging(paused, steps.Controller(2, 1))
+    assert controlled.happens(steps.Pause(steps.PAUSE, 2)).found(100) == []
+
+
+def shrinks(cluster: Cluster) -> list[str]:
+    """What is found when leader 1 removes broker 3 from the ISR."""
+    removal = made(steps.IsrSent, broker=1, isr=(1, 2), before=(1, 2, 3))
+    cluster.happens(removal)
+    return [violation.kind for violation in cluster.history.findings.violations]
+
+
+def test_a_leader_removes_no_member_that_has_fetched_in_time() -> None:
+    assert shrinks(lagging(fetched=True)) == ["needless-shrink"]
+    assert shrinks(lagging().after(2)) == ["needless-shrink"]
+    assert shrinks(lagging().after(2.5)) == []
+    assert shrinks(lagging(steps.Pause(steps.PAUSE, 2), fetched=True)) == []
+    assert shrinks(lagging(fetched=True, after_s=3)) == []  # A fetch before may have been lost.
+    again = Cluster().happens(killed(3), steps.Start(3, 2), steps.SessionEnd(3)).after(9)
+    assert shrinks(again) == []
+
+
+def shut_down(cluster: Cluster, after_s: float) -> list[str]:
+    """What is found when leader 1 has shut down in a controlled way."""
+    return cluster.after(after_s, steps.End(1, steps.SHUTDOWN, [], unclean=False)).found(0)
+
+
+def test_a_leader_hands_over_before_it_ends_its_controlled_shutdown() -> None:
+    assert shut_down(Cluster(), 2) == ["hand over"]
+    assert shut_down(Cluster().after(5, steps.Elected(2, 1), steps.Isr((2, 3), 1)), 0.1) == []
+
+
+def test_a_leader_may_shut_down_as_long_as_no_other_can_be_elected() -> None:
+    assert shut_down(Cluster(), 0.9) == []  # The controller may not have had the time.
+    assert shut_down(Cluster(isr=(1,)), 2) == []
+    assert shut_down(Cluster().happens(killed(2), killed(3)), 2) == []
+    assert shut_down(Cluster().happens(steps.LinkChange(steps.CUT, 1, 0)), 2) == []
+    assert shut_down(Cluster().happens(steps.Controller(3, 1), killed(3)), 2) == []
+    assert Cluster().after(2, killed(1)).found(0) == []
+
+
+def test_a_controller_refuses_no_topic_that_the_running_brokers_can_have() -> None:
+    def refused(needed: int, brokers: tuple[int, ...] = (1, 2, 3), after_s: float = 2) -> list[str]:
+        return Cluster().after(after_s, steps.TopicRefused(needed, brokers)).found(0)
+
+    assert refused(3) == ["create"]
+    assert refused(4) == []
+    assert refused(3, (1, 2)) == []
+    assert refused(3, after_s=0.5) == []
+    assert Cluster().happens(killed(3)).after(2, steps.TopicRefused(3, (1, 2, 3))).found(0) == []
+
+
+def test_a_broker_that_leads_no_longer_answers_the_writes_that_wait() -> None:
+    def follows(*then: steps.Step) -> Cluster:
+        cluster = Cluster()
+        cluster.log.delayed.waiting = [(1, None, 0)]
+        return cluster.after(0.1, made(steps.Follow, broker=1, epoch=1), *then)
+
+    assert Cluster().after(0.1, made(steps.Follow, broker=1, epoch=1)).found(0.1) == []
+    assert follows().found(0.1) == ["refuse"]
+    assert follows(steps.Pause(steps.PAUSE, 1)).found(0.1) == []
+    assert follows(killed(1)).found(0.1) == []
+
+
+def test_a_broker_with_a_log_directory_that_works_does_not_halt() -> None:
+    halts = steps.End(3, steps.HALT, [])
+    loaded = made(steps.Recovered, broker=3, leo=0)
+    assert Cluster().after(0.1, loaded, halts).found(0) == ["run"]
+    assert Cluster().after(0.1, halts).found(0) == []  # It may have failed to load another one.
+    assert Cluster().after(0.1, loaded, steps.End(3, steps.DIRECTORY_FAILED, []), halts).found(0) == []
+    assert Cluster().after(0.1, loaded, killed(3)).found(0) == []
+
+
+def reads(cluster: Cluster, after_s: float, *then: steps.Step) -> list[str]:
+    """What is found of a consumer that reads a batch so long after the HW has passed it."""
+    batch = Batch(0, 0, 0, 7)
+    hw = made(steps.HighWatermark, broker=1, committed=[batch])
+    return cluster.happens(hw, *then).after(after_s, steps.Read(1002, [batch], 0, 0)).found(0)
+
+
+def test_a_consumer_reads_what_a_leader_serves() -> None:
+    assert reads(Cluster(), 4) == []
+    assert reads(Cluster(), 4.5) == ["read"]
+    assert reads(Cluster(), 4.5, steps.Position(steps.SEEK, 1002, 0)) == ["read"]
+    assert reads(Cluster(), 100, steps.Pause(steps.PAUSE, 1)) == []
+    assert reads(Cluster(), 1.5, killed(1)) == []
+    sought = Cluster().happens(made(steps.HighWatermark, broker=1, committed=[Batch(0, 0, 0, 7)]))
+    sought.after(9, steps.Position(steps.SEEK, 1002, 0))
+    assert sought.after(1, steps.Read(1002, [Batch(0, 0, 0, 7)], 0, 0)).found(0) == []
+
+
+def test_a_producer_learns_that_a_leader_has_its_batch() -> None:
+    def acknowledged(after_s: float) -> list[str]:
+        cluster = Cluster().happens(made(steps.HighWatermark, broker=1, committed=[Batch(0, 0, 0, 7)]))
+        return cluster.after(after_s, made(steps.Ack, first_id=7)).found(0)
+
+    assert acknowledged(4) == []
+    assert acknowledged(4.5) == ["answer"]
+
+
+def test_no_batch_expires_while_a_leader_serves() -> None:
+    def expired(cluster: Cluster, after_s: float, sequence: tuple[int, int, int] = (-1, -1, -1)) -> list[str]:
+        return cluster.after(after_s, steps.BatchFailed(7, 1, sequence, "REQUEST_TIMED_OUT")).found(0)
+
+    assert expired(Cluster(), 4.5) == ["write"]
+    assert expired(Cluster(), 4) == []
+    assert expired(Cluster(), 4.5, (1, 0, 0)) == []
+    assert expired(Cluster(isr=(1,)), 3.9) == []
+    assert Cluster().after(9, steps.BatchFailed(7, 1, (-1, -1, -1), "RECORD_TOO_LARGE")).found(0) == []
+
+
+def test_a_coordinator_answers_the_consumers_of_its_groups() -> None:
+    assert Cluster().after(5, steps.GroupRefused(1002, 0)).found(0) == []
+    assert Cluster().after(5.5, steps.GroupRefused(1002, 0)).found(0) == ["commit"]
+    assert Cluster().after(9, steps.GroupRefused(1002, 5 * S)).found(0) == []
+    assert Cluster().happens(killed(1)).after(1.5, steps.GroupRefused(1002, 0)).found(0) == []
+
+
+def test_the_preferred_leader_is_elected_in_time() -> None:
+    other = Cluster().happens(steps.Elected(2, 1), made(steps.Follow, broker=1, epoch=1))
+    led = other.after(0.1, other.leads(2, 1))
+    assert led.found(20) == []
+    assert led.found(20.5) == ["balance"]
+    again = Cluster().happens(steps.Elected(2, 1), made(steps.Follow, broker=1, epoch=1))
+    again.after(0.1, again.leads(2, 1)).after(19, steps.Pause(steps.PAUSE, 3)).after(1, steps.Pause(steps.RESUME, 3))
+    assert again.found(19) == []
+    assert Cluster().found(100) == []
 
 
 def test_nothing_waits_for_a_deleted_partition() -> None:

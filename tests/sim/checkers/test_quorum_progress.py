@@ -9,6 +9,7 @@ from sim.kernel.scheduler import Kernel
 from sim.protocol.raft.raft_log import RaftBatch
 
 BOUND_US = 1_000
+IDLE_US = 100
 
 
 class Quorum:
@@ -17,7 +18,7 @@ class Quorum:
     def __init__(self) -> None:
         self.kernel = Kernel()
         self.recorder = Recorder(self.kernel)
-        self.checker = QuorumProgress(self.recorder.history, BOUND_US)
+        self.checker = QuorumProgress(self.recorder.history, BOUND_US, IDLE_US)
         self.recorder.attach([self.checker])
         self._end = 0
         for node in (100, 101, 102):
@@ -31,24 +32,41 @@ class Quorum:
         self.kernel.now_us = at_us
         self.recorder.record(steps.LinkChange(kind, source, target))
 
-    def commit(self, at_us: int, node: int = 100) -> None:
+    def commit(self, at_us: int, node: int = 100, *, epoch: int = 1, elided: bool = False) -> None:
         self.kernel.now_us = at_us
-        batch = RaftBatch(self._end, 1, 1, ())
+        batch = RaftBatch(self._end, epoch, 1, ())
         self._end = batch.end_offset
-        self.recorder.record(steps.RaftCommit(node, 1, [batch]))
+        self.recorder.record(steps.RaftCommit(node, 1, [batch], elided=elided))
 
     def found(self, at_us: int) -> list[str]:
         """The violations until a time."""
-        self.checker._turn(at_us)
+        self.checker._turn(at_us, BOUND_US)
         return [violation.kind for violation in self.recorder.history.findings.violations]
 
 
 def test_a_quorum_that_commits_now_and_then_does_not_stall() -> None:
     quorum = Quorum()
-    for at_us in range(0, 5_000, BOUND_US):
+    for at_us in range(0, 5_000, IDLE_US):
         quorum.commit(at_us)
     assert quorum.found(5_000) == []
     assert quorum.checker.decided
+
+
+def test_a_leader_that_stays_and_commits_nothing_meanwhile_stalls() -> None:
+    quorum = Quorum()
+    quorum.commit(0)
+    quorum.commit(IDLE_US + 1)
+    assert quorum.found(IDLE_US + 2) == ["quorum-stalled"]
+
+
+def test_a_leader_may_commit_late_after_an_election_a_fault_or_idle_time() -> None:
+    quorum = Quorum()
+    quorum.commit(0)
+    quorum.commit(300, 101, epoch=2)
+    quorum.process(310, steps.CONTROLLER_PAUSE, 100)
+    quorum.commit(600, 101, epoch=2)
+    quorum.commit(900, 101, epoch=2, elided=True)
+    assert quorum.found(1_000) == []
 
 
 def test_a_majority_that_runs_and_commits_nothing_stalls_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +25,7 @@ def without_a_defect() -> set[str]:
 
 
 def inside(seed: int) -> set[str]:
-    row = run_row(load("quorum"), "kraft", seed)
+    row = run_row(replace(load("quorum"), strict=True), "kraft", seed)
     assert not row["error"]
     return set(row["violations_inside"].split(","))
 
@@ -43,6 +44,7 @@ def votes_twice(state: UnattachedState, _: int, *, up_to_date: bool, pre_vote: b
     ("kind", "owner", "name", "broken"),
     [
         ("metadata-loss", RaftMember, "flush", never_flushes),
+        ("metadata-unflushed", RaftMember, "flush", never_flushes),
         ("quorum-leaders", UnattachedState, "can_grant_vote", votes_twice),
     ],
 )

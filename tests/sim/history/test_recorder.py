@@ -30,7 +30,7 @@ TRACED_FACTS = [
     "assigned", "batch-failed", "controller-crashed", "coordinator-empty", "coordinator-failed", "coordinator-loaded",
     "coordinator-unloaded", "directory-assigned", "message-late",
     "metadata-slowed", "metadata-sped-up", "offsets-answer", "refused", "retention",
-    "topic-created", "topic-deleted",
+    "topic-created", "topic-deleted", "topic-refused",
 ]  # fmt: skip
 """In traces, though in no digest."""
 

@@ -1,0 +1,70 @@
+"""Who may be elected where no setting and no administrator allows an unclean election."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scenarios.format.catalogue import load
+from sim.checkers.clean_elections import CleanElections
+from sim.history import steps
+from sim.history.history import History
+from sim.protocol.kraft.partition_change_builder import UNCLEAN
+from sim.protocol.kraft.replication_control_manager import ReplicationControlManager
+from tests.named import run_row
+from tests.sim.checkers.driven import made
+
+
+def found(leader: int, *before: steps.Step) -> list[str]:
+    """The violations if a leader is elected after these steps; the ISR was [1, 2] at first."""
+    history = History()
+    checker = CleanElections(history)
+    for step in (steps.Isr((1, 2), 0), *before, steps.Elected(leader, 1)):
+        step.at_us = 5
+        step.tell([checker])
+    return [violation.kind for violation in history.findings.violations]
+
+
+@pytest.mark.parametrize("leader", [0, 1, 2])
+def test_a_member_of_the_isr_or_none_may_be_elected(leader: int) -> None:
+    assert found(leader) == []
+
+
+def test_a_replica_from_outside_may_not() -> None:
+    assert found(3) == ["forbidden-election"]
+    assert found(2, steps.Isr((1,), 0)) == ["forbidden-election"]
+
+
+def test_the_elr_and_the_last_known_leader_may_be_elected() -> None:
+    assert found(2, steps.Isr((1,), 0, (1, 2), (2,))) == []
+    assert found(2, steps.Isr((), 0), steps.Elr((), (2,), 0)) == []
+
+
+def test_the_isr_that_a_leader_has_proposed_counts_until_another_one_is_persisted() -> None:
+    proposed = made(steps.IsrSent, broker=1, isr=(1, 3), before=(1, 2))
+    assert found(3, proposed) == []
+    assert found(3, proposed, steps.Isr((1, 2), 0)) == ["forbidden-election"]
+    assert found(3, proposed, steps.Elected(1, 0)) == ["forbidden-election"]
+
+
+def test_an_administrator_may_accept_the_loss() -> None:
+    assert found(3, steps.Fact(steps.UNCLEAN_ELECTION, 0)) == []
+    assert found(3, made(steps.MetadataLost)) == []
+
+
+def elects_anybody(manager: Any) -> int:
+    """The periodic check elects uncleanly, whatever the setting says."""
+    states = [state for state in manager.image.partitions.values() if state.leader == 0]
+    return int(manager._elect_in(states, UNCLEAN))
+
+
+def test_a_controller_that_elects_anybody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario, seeds = load("applications"), range(3)
+
+    def kinds() -> list[str]:
+        return [run_row(scenario, "kraft-repaired", seed)["violations_inside"] for seed in seeds]
+
+    assert kinds() == ["", "", ""]
+    monkeypatch.setattr(ReplicationControlManager, "check_unclean", elects_anybody)
+    assert "forbidden-election" in kinds()[0].split(",")
