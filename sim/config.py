@@ -235,7 +235,9 @@ def _keys_of_clients_and_the_testbed() -> dict[str, Key]:
         "sim.network.loss.permille": Key(0, "messages lost, per thousand", maximum=1_000),
         "sim.network.latency": Key("drawn", "latency of messages: random, or always the median", ("drawn", "fixed")),
         "sim.elision": Key(True, "whether no-op pings and empty fetches are elided"),
-        "sim.judge.waits": Key(False, "whether a wait that is longer than its bound is a violation (needless-wait)"),
+        "sim.judge.waits": Key(
+            False, "whether needless waits and ISR shrinks are violations (needless-wait, needless-shrink)"
+        ),
         "sim.producers": Key(1, "producers of each partition", minimum=1, maximum=PRODUCERS_MAX),
         "sim.producer.shared": Key(
             False, "whether a producer sends to all partitions, over one connection to each broker"

@@ -16,8 +16,8 @@ Verifies, for each partition:
   sessions;
 - ``leave``: a member of the ISR that lacks a record for longer than ``replica.lag.time.max.ms`` leaves it; what
   strikes that member or other followers is not in the way;
-- ``stay`` (as ``needless-shrink``): a leader removes no live member from the ISR that lacks records for less time,
-  after nothing was in the way for long;
+- ``stay`` (as ``needless-shrink``): a leader removes no member from the ISR that lacks records for less time, if
+  nothing was in the way for long before;
 - ``balance``: the preferred leader leads, if the controller balances leaders (``auto.leader.rebalance.enable``) and
   that one is in the ISR and runs with an open session;
 - ``request``: a reassignment completes when its whole target is in the ISR;
@@ -184,6 +184,7 @@ class NeedlessWait(Checker):
         self._calm_us = 0
         """When something was last in the way."""
         self._started_us: dict[int, int] = {}
+        self._ended_us: dict[int, int] = {}
         self._loaded: set[int] = set()
         """Brokers whose process has loaded a replica."""
         self._unbalanced_us = NEVER_US
@@ -322,25 +323,29 @@ class NeedlessWait(Checker):
     # Logs, whose steps are no turns.
 
     def on_append(self, step: steps.Append) -> None:
-        self._laggards.append(step.broker, step.batch.last_offset + 1, step.at_us)
+        now_us = step.at_us
+        calm_us = self._calm_us if self._is_unobstructed() else now_us
+        self._laggards.append(step.broker, step.batch.last_offset + 1, now_us, calm_us)
 
     def on_truncate(self, step: steps.Truncate) -> None:
         self._laggards.replace(step.broker, step.offset, step.at_us)
 
     def on_isr_sent(self, step: steps.IsrSent) -> None:
-        now_us, leader, bounds = step.at_us, step.broker, self._bounds
-        if leader != self._laggards.leader or not self._is_served() or not self._is_controlled():
+        now_us, leader, bounds, laggards = step.at_us, step.broker, self._bounds, self._laggards
+        if leader != laggards.leader or not self._is_served():
             return
         for broker in step.before:
-            since_us = max(self._calm_us, self._laggards.since_us, self._started_us.get(broker, now_us))
-            is_calm = now_us - since_us > bounds.stay_us + bounds.retry_us
-            lacks_us = now_us - self._laggards.lacks_since_us(broker)
-            if broker in step.isr or not is_calm or lacks_us > bounds.stay_us or not self._is_live(broker):
+            lacks_us, calm_us = now_us - laggards.lacks_since_us(broker), laggards.calm_before_us(broker)
+            if broker in step.isr or calm_us <= bounds.stay_us + bounds.retry_us:
+                continue
+            if self._started_us.get(broker, now_us) > now_us - calm_us:
+                continue
+            down_us = 0 if broker in self._up else now_us - self._ended_us.get(broker, 0)
+            if max(lacks_us, down_us) > bounds.stay_us:
                 continue
             detail = (
-                f"leader {leader} removes broker {broker} from the ISR, which runs with an open session and has lacked "
-                f"nothing for longer than {bounds.stay_us / 1e6:.3f} s, and nothing was in the way for "
-                f"{(now_us - since_us) / 1e6:.3f} s"
+                f"leader {leader} removes broker {broker} from the ISR, which lacks records for "
+                f"{lacks_us / 1e6:.3f} s; nothing was in the way for {calm_us / 1e6:.3f} s before"
             )
             self._violates("needless-shrink", now_us, detail)
 
@@ -438,6 +443,7 @@ class NeedlessWait(Checker):
         self._leads.pop(broker, None)
         self._partitions.pop(broker, None)
         self._up.pop(broker, None)
+        self._ended_us[broker] = step.at_us
         self._obstacles.still -= self._still.pop(broker, 0)
 
     def on_pause(self, step: steps.Pause) -> None:

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 
 VALIDATION_IDS: Final = 1 << 40
 """Records from this id on were written after healing, to see whether the cluster is whole."""
-UNTOLD: Final = frozenset({"metadata-loss", "quorum-stalled", "stale-setting", "needless-wait"})
+UNTOLD: Final = frozenset(
+    {
+        *("metadata-loss", "quorum-stalled", "stale-setting"),
+        *("needless-wait", "needless-shrink", "forbidden-election", "wrong-offset"),
+    }
+)
 """Kinds of violation that no trace shows."""
 _ENDS: Final = (
     *("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail"),

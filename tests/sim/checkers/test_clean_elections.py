@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from scenarios.format.catalogue import load
 from sim.checkers.clean_elections import CleanElections
 from sim.history import steps
 from sim.history.history import History
-from sim.protocol.kraft.partition_change_builder import UNCLEAN
-from sim.protocol.kraft.replication_control_manager import ReplicationControlManager
-from tests.named import run_row
 from tests.sim.checkers.driven import made
 
 
@@ -51,20 +45,3 @@ def test_the_isr_that_a_leader_has_proposed_counts_until_another_one_is_persiste
 def test_an_administrator_may_accept_the_loss() -> None:
     assert found(3, steps.Fact(steps.UNCLEAN_ELECTION, 0)) == []
     assert found(3, made(steps.MetadataLost)) == []
-
-
-def elects_anybody(manager: Any) -> int:
-    """The periodic check elects uncleanly, whatever the setting says."""
-    states = [state for state in manager.image.partitions.values() if state.leader == 0]
-    return int(manager._elect_in(states, UNCLEAN))
-
-
-def test_a_controller_that_elects_anybody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario, seeds = load("applications"), range(3)
-
-    def kinds() -> list[str]:
-        return [run_row(scenario, "kraft-repaired", seed)["violations_inside"] for seed in seeds]
-
-    assert kinds() == ["", "", ""]
-    monkeypatch.setattr(ReplicationControlManager, "check_unclean", elects_anybody)
-    assert "forbidden-election" in kinds()[0].split(",")

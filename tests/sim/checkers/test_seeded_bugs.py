@@ -15,10 +15,12 @@ from scenarios.single.run import run
 from sim import checkers
 from sim.checkers.registry import FINDINGS
 from sim.environment.storage import Storage
+from sim.hosts.isr_expiration import IsrExpiration
 from sim.hosts.replica_manager import ReplicaManager
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.messages import NONE, LeaderAndIsr
 from sim.protocol.modes import mode
+from sim.protocol.replica.followers import FollowerState
 from sim.protocol.replica.partition import Partition
 from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.kafka_controller import KafkaController
@@ -186,6 +188,36 @@ def test_what_never_happens_is_a_needless_wait(
     results = (run(scenario, mode("kip320-repaired"), seed) for seed in range(20))
     found = (violation for result in results for violation in result.violations)
     assert any(one["kind"] == "needless-wait" and one["detail"].startswith(f"{wait}:") for one in found)
+
+
+def test_a_member_that_lags_and_stays_in_the_isr_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IsrExpiration, "check", lets_nobody_join)
+    scenario = load("disks").with_settings({"sim.judge.waits": True})
+    found = run(scenario, mode("kip320-repaired"), 1).violations
+    assert any(one["kind"] == "needless-wait" and "leave: " in one["detail"] for one in found)
+
+
+def test_a_leader_that_forgets_when_followers_had_caught_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgets(state: FollowerState, offset: int, leader_leo: int, broker_epoch: int, now_us: int) -> None:
+        known_us = state.caught_up_us
+        original(state, offset, leader_leo, broker_epoch, now_us)
+        state.caught_up_us = known_us
+
+    def kinds() -> list[str]:
+        return [violation["kind"] for violation in run(scenario, mode("elr-repaired"), 2).violations]
+
+    original = FollowerState.fetched
+    scenario = load("groups").with_settings({"sim.judge.waits": True})
+    assert kinds() == []
+    monkeypatch.setattr(FollowerState, "fetched", forgets)
+    assert "needless-shrink" in kinds()
+
+
+def test_a_log_that_is_not_flushed_by_the_number_of_its_records_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = load("chaos").with_settings({"log.flush.interval.messages": 2})
+    assert "unflushed" not in inside(scenario, 0)
+    monkeypatch.setattr(Storage, "_flush", lets_nobody_join)
+    assert "unflushed" in inside(scenario, 0)
 
 
 def test_every_kind_has_a_defect_that_shows_it_and_is_on_the_page() -> None:

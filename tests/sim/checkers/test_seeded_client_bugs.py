@@ -9,6 +9,7 @@ import pytest
 
 from scenarios.format.catalogue import load
 from sim.hosts.consumer import Consumer
+from sim.hosts.hosted_replica import HostedReplica
 from sim.protocol.client.consumer_position import ConsumerPosition, FetchPosition, LogTruncation
 from sim.protocol.client.producer_sequences import ProducerSequences, Sequenced
 from sim.protocol.log import producer_state_manager
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scenarios.format.scenario import Scenario
+    from sim.protocol.messages import ProduceRequest
 
 SEEDS = range(300)
 CLEAN = SEEDS[:60]
@@ -159,6 +161,17 @@ def test_a_consumer_that_does_not_retry_is_found(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Consumer, "on_fetch_reply", forgets)
     monkeypatch.setattr(Consumer, "handlers", {**Consumer.handlers, FetchResponse: forgets})
     assert any("stuck-consumer" in kinds for kinds in inside(scenario, CLEAN))
+
+
+def test_a_leader_that_answers_the_next_offset_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers_next(replica: HostedReplica, request: ProduceRequest, error: str, base_offset: int) -> None:
+        original(replica, request, error, base_offset + (base_offset >= 0))
+
+    original = HostedReplica.answer_produce
+    scenario = load("chaos")
+    assert not found(scenario, "wrong-offset", CLEAN[:10])
+    monkeypatch.setattr(HostedReplica, "answer_produce", answers_next)
+    assert any("wrong-offset" in kinds for kinds in inside(scenario, CLEAN))
 
 
 def test_a_coordinator_that_loads_nothing_is_found() -> None:

@@ -11,10 +11,10 @@ from scenarios.format.catalogue import load
 from sim.hosts.broker_metadata_publisher import BrokerMetadataPublisher
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.controller_quorum import ControllerQuorum
-from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder
+from sim.protocol.kraft.partition_change_builder import UNCLEAN, PartitionChangeBuilder
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import MetadataRecords
-from sim.protocol.kraft.replication_control_manager import NotAssignedError
+from sim.protocol.kraft.replication_control_manager import NotAssignedError, ReplicationControlManager
 from tests.named import run_row
 
 if TYPE_CHECKING:
@@ -128,3 +128,20 @@ def test_seeds_are_clean_without_the_defects(chaos: Scenario, mode: str) -> None
         "two-leaders-one-epoch",
     }
     assert not any(clean & kinds for kinds in found(chaos, mode))
+
+
+def elects_anybody(manager: Any) -> int:
+    """The periodic check elects uncleanly, whatever the setting says."""
+    states = [state for state in manager.image.partitions.values() if state.leader == 0]
+    return int(manager._elect_in(states, UNCLEAN))
+
+
+def test_a_controller_that_elects_anybody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario, seeds = load("applications"), range(3)
+
+    def kinds() -> list[str]:
+        return [run_row(scenario, "kraft-repaired", seed)["violations_inside"] for seed in seeds]
+
+    assert kinds() == ["", "", ""]
+    monkeypatch.setattr(ReplicationControlManager, "check_unclean", elects_anybody)
+    assert "forbidden-election" in kinds()[0].split(",")
