@@ -22,6 +22,7 @@ from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager
 from sim.protocol.kraft.isr_validation import IsrValidation
 from sim.protocol.kraft.partition_change_builder import NOBODY, PartitionChangeBuilder
 from sim.protocol.kraft.quorum_controller import QuorumController
+from sim.protocol.kraft.replicated_controller import DeferredEventQueue
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NONE
@@ -151,6 +152,8 @@ VOTING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "send-snapshots": [(RaftLog, "snapshot_instead", None)],
     "send-records": [(RaftLog, "snapshot_instead", OffsetAndEpoch(0, 0))],
     "begin-at-snapshots": [(RaftLog, "truncate_to_latest_snapshot", True), (RaftLog, "delete_before_snapshot", True)],
+    "answer-at-commit": [(DeferredEventQueue, "complete_up_to", None)],
+    "order-answers": [(DeferredEventQueue, "highest_pending_offset", -1)],
     "diverge": [(RaftLog, "diverging", OffsetAndEpoch(0, 0))],
     "compare-logs": [(RaftLog, "diverging", None), (RaftLog, "end_offset_for_epoch", OffsetAndEpoch(0, 0))],
 }

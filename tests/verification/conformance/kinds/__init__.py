@@ -74,4 +74,5 @@ KINDS: Final[dict[str, Kind]] = {
     "request_manager": raft_parts.REQUESTS,
     "epoch_election": raft_parts.ELECTION,
     "purgatory": raft_parts.PURGATORY,
+    "deferred_events": raft_parts.DEFERRED,
 }

@@ -1,9 +1,13 @@
-"""Drivers of kinds ``raft_log``, ``batch_accumulator``, ``request_manager``, ``epoch_election`` and ``purgatory``."""
+"""Drivers of kinds ``raft_log``, ``batch_accumulator``, ``request_manager``, ``epoch_election``, ``purgatory`` and
+``deferred_events``.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sim.protocol.kraft.replicated_controller import DeferredEvent, DeferredEventQueue
+from sim.protocol.messages import NONE
 from sim.protocol.raft.batch_accumulator import BatchAccumulator
 from sim.protocol.raft.epoch_election import EpochElection
 from sim.protocol.raft.fetch_purgatory import FetchPurgatory
@@ -245,6 +249,31 @@ class Purgatory(Clock):
         return {"waiting": len(purgatory.parked), "taken": self.taken, "empty": purgatory.is_empty}
 
 
+class Deferred:
+    """The state of a case: events that wait for commits, by number, and those that were answered."""
+
+    def __init__(self, _: Fields, __: Rules) -> None:
+        self.queue = DeferredEventQueue()
+        self.completed: list[object] = []
+        self.failed: list[object] = []
+
+    def add(self, op: Fields) -> None:
+        self.queue.add(DeferredEvent(op["offset"], self._answer, op["event"]))
+
+    def _answer(self, error: str, result: object) -> None:
+        (self.completed if error == NONE else self.failed).append(result)
+
+    def complete(self, op: Fields) -> None:
+        self.queue.complete_up_to(op["offset"])
+
+    def fail_all(self, op: Fields) -> None:
+        self.queue.fail_all(op["error"])
+
+    def observe(self) -> Mapping[str, object]:
+        highest = self.queue.highest_pending_offset()
+        return {"highest": highest if highest >= 0 else None, "completed": self.completed, "failed": len(self.failed)}
+
+
 LOG: Final = Kind(
     begin=Log,
     ops={
@@ -304,4 +333,9 @@ PURGATORY: Final = Kind(
         "sleep": Purgatory.sleep,
     },
     observe=Purgatory.observe,
+)
+DEFERRED: Final = Kind(
+    begin=Deferred,
+    ops={"add": Deferred.add, "complete": Deferred.complete, "fail_all": Deferred.fail_all},
+    observe=Deferred.observe,
 )
