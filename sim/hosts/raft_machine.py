@@ -40,13 +40,12 @@ class RaftMachine:
         self.has_power = False
         log = self.log
         lost = log.flushed_offset if log.flushed_offset < log.end_offset else -1
-        flushed = [batch for batch in log.batches if batch.end_offset <= log.flushed_offset]
-        self.log = RaftLog(flushed, log.snapshots, log.base_offset)
+        self.log = log.after_power_loss()
         return lost
 
     def lose_snapshots(self) -> None:
         """Remove all snapshots."""
-        self.log = RaftLog(self.log.batches, (), self.log.base_offset)
+        self.log = self.log.without_snapshots()
 
     def replace_disk(self) -> None:
         """Replace the disk by an empty one, formatted with the same id (``kafka-storage.sh format``)."""

@@ -83,7 +83,8 @@ class RaftLog:
     An epoch in which no record was appended is not part of it: a leader appends its LeaderChange record before it
     handles any message. All of it is one segment, which begins anew when a snapshot takes the place of the log. So the
     log that a process finds begins where that segment does, even if an earlier process had removed more of its
-    beginning. Kafka: RaftLog (4.3-4.4), ReplicatedLog (3.9-4.2).
+    beginning; but the file of leader epochs has lost what that process removed, and the recovery of a log adds to this
+    file only epochs that are later than all that it has. Kafka: RaftLog (4.3-4.4), ReplicatedLog (3.9-4.2).
 
     Args:
         base_offset: where the segment begins.
@@ -93,11 +94,22 @@ class RaftLog:
         batches: those of the segment, in the order of their offsets.
         snapshots: the snapshots, oldest first.
         start_offset: offset of the first record that can be read.
+        epochs_offset: from where on the file of leader epochs knows the epochs of records.
+        has_epochs: whether it has an entry, if there are records.
         flushed_offset: end offset of what power loss keeps.
         high_watermark: end offset of what is committed as far as this process knows, `start_offset` at first.
     """
 
-    __slots__ = ("base_offset", "batches", "flushed_offset", "high_watermark", "snapshots", "start_offset")
+    __slots__ = (
+        "base_offset",
+        "batches",
+        "epochs_offset",
+        "flushed_offset",
+        "has_epochs",
+        "high_watermark",
+        "snapshots",
+        "start_offset",
+    )
 
     def __init__(
         self, batches: Sequence[RaftBatch] = (), snapshots: Sequence[RaftSnapshot] = (), base_offset: int = 0
@@ -105,6 +117,8 @@ class RaftLog:
         self.batches = list(batches)
         self.snapshots = list(snapshots)
         self.base_offset = self.start_offset = self.high_watermark = base_offset
+        self.epochs_offset = base_offset
+        self.has_epochs = True
         self.flushed_offset = self.end_offset
 
     @property
@@ -118,10 +132,35 @@ class RaftLog:
 
     def reopened(self) -> RaftLog:
         """The log as a process finds it that starts. Kafka: KafkaRaftLog#createLog (4.3-4.4)."""
-        log = RaftLog(self.batches, self.snapshots, self.base_offset)
+        log = self._with(self.batches, self.snapshots)
         log.flushed_offset = self.flushed_offset
+        if log.has_epochs:
+            log.truncate_to(log.end_offset)
+        else:
+            log.epochs_offset, log.has_epochs = log.base_offset, True
         log.truncate_to_latest_snapshot()
         return log
+
+    def after_power_loss(self) -> RaftLog:
+        """What the disk has of it."""
+        return self._with([batch for batch in self.batches if batch.end_offset <= self.flushed_offset], self.snapshots)
+
+    def without_snapshots(self) -> RaftLog:
+        """The log after its snapshots were removed."""
+        return self._with(self.batches, ())
+
+    def _with(self, batches: Sequence[RaftBatch], snapshots: Sequence[RaftSnapshot]) -> RaftLog:
+        log = RaftLog(batches, snapshots, self.base_offset)
+        log.epochs_offset, log.has_epochs = self.epochs_offset, self.has_epochs
+        return log
+
+    def _forget_epochs(self) -> None:
+        """The log ends here, so its file of leader epochs has no entry that begins here or later.
+
+        Kafka: LeaderEpochFileCache#truncateFromEndAsyncFlush.
+        """
+        if self.epochs_offset >= self.end_offset > self.base_offset:
+            self.has_epochs = False
 
     @property
     def end_offset(self) -> int:
@@ -130,21 +169,26 @@ class RaftLog:
 
     @property
     def last_fetched_epoch(self) -> int:
-        """Epoch of the last record or, without one, of the last snapshot; 0 without either.
+        """Epoch of the last record or, if none is known, of the last snapshot; 0 without either.
+
+        Raises:
+            IllegalRaftStateError: no epoch is known, and the log does not begin and end with the last snapshot.
 
         Kafka: RaftLog#lastFetchedEpoch (4.3-4.4).
         """
-        if self.batches:
+        if self.batches and self.has_epochs:
             return self.batches[-1].epoch
-        return self.snapshots[-1].id.epoch if self.snapshots else 0
+        latest, end = self.latest_snapshot, self.end_offset
+        if latest is None:
+            return 0
+        if not latest.id.offset == self.start_offset == end:
+            raise IllegalRaftStateError(f"a log from {self.start_offset} to {end} without epochs, and {latest}")
+        return latest.id.epoch
 
     @property
     def end(self) -> OffsetAndEpoch:
         """End offset and last epoch. Kafka: KafkaRaftClient#endOffset."""
-        batches = self.batches
-        if batches:
-            return OffsetAndEpoch(batches[-1].end_offset, batches[-1].epoch)
-        return OffsetAndEpoch(self.base_offset, self.last_fetched_epoch)
+        return OffsetAndEpoch(self.end_offset, self.last_fetched_epoch)
 
     @property
     def latest_snapshot(self) -> RaftSnapshot | None:
@@ -152,14 +196,16 @@ class RaftLog:
         return self.snapshots[-1] if self.snapshots else None
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Where the records of an epoch and of all earlier ones end, with the epoch of the last of them.
+        """Where the records of an epoch and of all earlier ones end, with the epoch of the last of them; if none is
+        known, where the first known epoch begins, with that of the first snapshot, if it ends there, or that asked for.
 
         Kafka: RaftLog#endOffsetForEpoch (4.3-4.4).
         """
-        if not self.batches or self.batches[-1].epoch <= epoch:
+        if not self.batches or not self.has_epochs or self.batches[-1].epoch <= epoch:
             return self.end
-        start = self.start_offset
-        found = self.snapshots[0].id.epoch if self.snapshots and self.snapshots[0].id.offset == start else 0
+        start, found = self.epochs_offset, epoch
+        if self.snapshots and self.snapshots[0].id.offset == start:
+            found = self.snapshots[0].id.epoch
         for batch in self._from(start) if start > self.base_offset else self.batches:
             if batch.epoch > epoch:
                 return OffsetAndEpoch(batch.base_offset, found)
@@ -188,7 +234,7 @@ class RaftLog:
         if offset == 0:
             return None
         batches = self.batches
-        if batches and batches[-1].epoch == epoch and offset <= batches[-1].end_offset:
+        if batches and batches[-1].epoch == epoch and offset <= batches[-1].end_offset and self.has_epochs:
             return None
         own = self.end_offset_for_epoch(epoch)
         return own if own.epoch != epoch or own.offset < offset else None
@@ -240,10 +286,11 @@ class RaftLog:
         if not self.snapshots:
             return False
         latest = self.snapshots[-1]
-        last_epoch = self.batches[-1].epoch if self.batches else 0
+        last_epoch = self.batches[-1].epoch if self.batches and self.has_epochs else 0
         if latest.id.is_up_to_date(OffsetAndEpoch(self.end_offset + 1, last_epoch)):
             self.batches.clear()
             self.base_offset = self.start_offset = self.high_watermark = self.flushed_offset = latest.id.offset
+            self.epochs_offset, self.has_epochs = latest.id.offset, True
             self.snapshots = [latest]
             return True
         return False
@@ -255,7 +302,7 @@ class RaftLog:
         """
         if self.snapshot(id) is None or id.offset <= self.start_offset or id.offset > self.high_watermark:
             return False
-        self.start_offset = id.offset
+        self.start_offset = self.epochs_offset = id.offset
         kept = [snapshot for snapshot in self.snapshots if snapshot.id.is_up_to_date(id)]
         removed = len(kept) < len(self.snapshots)
         self.snapshots = kept
@@ -269,9 +316,12 @@ class RaftLog:
 
         Kafka: RaftLog#appendAsLeader (4.3-4.4), RaftLog#appendAsFollower (4.3-4.4).
         """
-        if batch.base_offset != self.end_offset or batch.epoch < self.last_fetched_epoch:
-            raise IllegalRaftStateError(f"{batch} does not follow {self.end}")
-        self.batches.append(batch)
+        batches = self.batches
+        if batch.base_offset != self.end_offset or (batches and batch.epoch < batches[-1].epoch):
+            raise IllegalRaftStateError(f"{batch} does not follow {batches[-1:]} at {self.end_offset}")
+        if not self.has_epochs:
+            self.epochs_offset, self.has_epochs = batch.base_offset, True
+        batches.append(batch)
 
     def flush(self) -> None:
         """Write everything to disk. Kafka: RaftLog#flush (4.3-4.4)."""
@@ -290,6 +340,7 @@ class RaftLog:
         while self.batches and self.batches[-1].end_offset > offset:
             self.batches.pop()
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
+        self._forget_epochs()
 
     def truncate_to_end_offset(self, leaders: OffsetAndEpoch) -> int:
         """Truncate where the leader's response shows that the logs part; returns the new end offset.
@@ -314,14 +365,3 @@ class RaftLog:
         if offset < self.high_watermark or offset > self.end_offset:
             raise IllegalRaftStateError(f"high watermark {self.high_watermark} -> {offset}, end {self.end_offset}")
         self.high_watermark = offset
-
-    def reopen(self, *, keeps: int) -> None:
-        """Start a process: the high watermark is unknown, and records from an offset on are gone.
-
-        Args:
-            keeps: end offset of what the disk has; batches that reach beyond it are lost.
-        """
-        self.start_offset = self.high_watermark = self.base_offset
-        self.truncate_to(keeps)
-        self.flush()
-        self.truncate_to_latest_snapshot()

@@ -51,6 +51,7 @@ CLASSES: Final = {
     "fetcher": "AbstractFetcherThread, FetchSessionHandler and FetchManager",
     "producer": "Sender and TransactionManager",
     "consumer-position": "SubscriptionState, OffsetFetcher and Fetcher",
+    "raft-client": "KafkaRaftClient and its log",
     "zk-election": "PartitionLeaderElectionAlgorithms",
     "zk-controller": "KafkaController",
 }

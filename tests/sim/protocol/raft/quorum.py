@@ -188,11 +188,11 @@ class Quorum:
         member = self.members[number]
         member.client = None
         member.loses_power_in = None
-        member.log.reopen(keeps=member.log.flushed_offset if power else member.log.end_offset)
+        member.log = (member.log.after_power_loss() if power else member.log).reopened()
 
     def replace_disk(self, number: int) -> None:
         self.stop(number)
-        self.members[number].log.reopen(keeps=0)
+        self.members[number].log = RaftLog()
         self.members[number].stored = None
         self._epochs.pop(number, None)
 

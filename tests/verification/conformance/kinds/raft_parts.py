@@ -83,7 +83,7 @@ class Log:
         self.log.flush()
 
     def reopen(self, _: Fields) -> None:
-        self.log.reopen(keeps=self.log.flushed_offset)
+        self.log = self.log.after_power_loss().reopened()
 
     def snapshot(self, op: Fields) -> None:
         self.log.add_snapshot(snapshot_of(*op["id"]))

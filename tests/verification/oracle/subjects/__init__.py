@@ -20,6 +20,7 @@ from tests.verification.oracle.subjects import (
     partition_change,
     partitions,
     producer,
+    raft_client,
     zk_controller,
     zk_election,
 )
@@ -45,6 +46,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
         fetcher,
         producer,
         consumer_position,
+        raft_client,
         zk_election,
         zk_controller,
     )

@@ -1,0 +1,443 @@
+"""A member of the metadata quorum: Kafka's KafkaRaftClient with its log on a disk, against that of `sim.protocol.raft`.
+
+The voters are 0, 1 and 2, and 9 is an observer. Random numbers are 0. Operations: ``new local epoch leader voted
+epochs`` (only the first one counts: the member, its quorum-state, and the epochs of the records in its log),
+``advance ms``, ``append``, ``resign``, ``vote source epoch last-epoch last-offset pre-vote``, ``begin source epoch``,
+``end source epoch successors``, ``fetch source epoch offset last-epoch hw max-wait-ms``, ``fetch-snapshot source epoch
+offset snapshot-epoch``, ``snapshot`` (the process makes one of all that it knows to be committed), ``restart lost`` (1:
+without the snapshots), and ``respond source error epoch leader content`` to the last request to a member. The content
+is 1 for a vote; 1, epoch, 0, HW for a record; 2, epoch, end offset for where the logs part; 3, epoch, end offset for a
+snapshot; 1 for a snapshot that is not there. A record or snapshot has at least the last epoch of the log, and at most
+the member's.
+
+To be seen are state, epoch, leader, quorum-state (epoch, leader, vote), start and end of the log, its last epoch, HW,
+the first and the last snapshot, requests, responses, and what the listener was told; or that the process has ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.protocol.decisions import Decisions
+from sim.protocol.raft.batch_accumulator import NotLeaderError
+from sim.protocol.raft.election_state import ElectionState
+from sim.protocol.raft.kafka_raft_client import (
+    CLEAN_INTERVAL_US,
+    KafkaRaftClient,
+    LeaderAndEpoch,
+    QuorumConfig,
+    RaftHost,
+)
+from sim.protocol.raft.raft_log import IllegalRaftStateError, OffsetAndEpoch, RaftBatch, RaftLog, RaftSnapshot
+from sim.protocol.raft.raft_messages import (
+    SNAPSHOT_NOT_FOUND,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    RaftFetchRequest,
+    RaftFetchResponse,
+    RaftRequest,
+    RaftResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from tests.verification.oracle.releases import since
+from tests.verification.oracle.subject import Case, Operation, Seen, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from random import Random
+
+    from sim.protocol.rules import Rules
+
+MS: Final = 1_000
+CONFIG: Final = QuorumConfig(10_000 * MS, 50_000 * MS, 100 * MS, 5_000 * MS, 50 * MS, 0, 0, 20_000 * MS)
+VOTERS: Final = (0, 1, 2)
+OBSERVER: Final = 9
+POLLS: Final = 4
+ENDS: Final = ["ends"]
+ERRORS: Final = (
+    "NONE",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+    "NOT_LEADER_OR_FOLLOWER",
+    "BROKER_NOT_AVAILABLE",
+    "INVALID_REQUEST",
+)
+
+
+class Member(RaftHost):
+    """A member's disk and its process, which begins with the first operation."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._decide = Decisions(rules)
+        self._now_us = 0
+        self._local = self._clean_us = 0
+        self._log = RaftLog()
+        self._stored: ElectionState | None = None
+        self._client: KafkaRaftClient | None = None
+        self._sent: list[tuple[int, RaftRequest]] = []
+        self._answers: list[RaftResponse] = []
+        self._last: dict[int, RaftRequest] = {}
+        self._told: list[list[Any]] = []
+        self._has_ended = False
+
+    # What the client asks of its process.
+
+    def send(self, node: int, message: RaftRequest | RaftResponse) -> None:
+        if isinstance(message, RaftRequest):
+            self._sent.append((node, message))
+        else:
+            self._answers.append(message)
+
+    def random_below(self, bound: int) -> int:
+        return 0
+
+    def store(self, election: ElectionState) -> None:
+        self._stored = election
+
+    def flush(self) -> None:
+        self._log.flush()
+
+    def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
+        told, first, end = self._told, batches[0].base_offset, batches[-1].end_offset
+        if told and told[-1][0] == "commit" and told[-1][2] == first:
+            told[-1][2] = end
+        else:
+            told.append(["commit", first, end])
+
+    def handle_load_snapshot(self, snapshot: RaftSnapshot) -> None:
+        self._told.append(["snapshot", *snapshot.id])
+
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        self._told.append(["leader", leader.leader, leader.epoch])
+
+    # Operations.
+
+    @property
+    def asked(self) -> Collection[int]:
+        """The members to which it has sent a request."""
+        return self._last.keys()
+
+    def do(self, operation: Operation) -> Any:
+        """Run one operation; the visible state after it."""
+        name, *values = operation
+        if self._has_ended and name != "restart":
+            return ENDS
+        try:
+            if self._client is None and name != "new":
+                self._start()
+            self._act(name, values)
+            self._poll()
+        except (IllegalRaftStateError, NotLeaderError, ValueError, AssertionError):
+            self._has_ended = True
+            return ENDS
+        self._has_ended = False
+        return self._state()
+
+    def _start(self) -> None:
+        self._sent, self._answers, self._told = [], [], []
+        if self._log.misses_snapshot:
+            raise IllegalRaftStateError("no snapshot")
+        self._log.flush()
+        self._log = self._log.reopened()
+        self._clean_us = self._now_us + CLEAN_INTERVAL_US
+        self._client = KafkaRaftClient(
+            self._local, VOTERS, self._log, self._stored, self._decide, CONFIG, self, self._now_us
+        )
+        self._poll()
+
+    def _poll(self) -> None:
+        assert self._client is not None
+        for _ in range(POLLS):
+            self._client.poll(self._now_us)
+
+    def _act(self, name: str, values: list[Any]) -> None:
+        client = self._client
+        if name == "new":
+            if client is None:
+                self._begin(*values)
+            return
+        assert client is not None
+        if name == "restart":
+            if values[0] == 1:
+                self._log = self._log.without_snapshots()
+            self._last.clear()
+            self._start()
+        elif name == "advance":
+            self._advance(values[0])
+        elif name == "append":
+            client.prepare_append(client.quorum.epoch, ("x",), self._now_us)
+        elif name == "resign":
+            client.resign(client.quorum.epoch)
+        elif name == "snapshot":
+            self._make_snapshot()
+        elif name == "respond":
+            self._respond(*values)
+        else:
+            client.handle(_request(name, values), self._now_us)
+
+    def _advance(self, ms: int) -> None:
+        """Let time pass, with a poll whenever old snapshots are looked for: a minute after the last time."""
+        end_us = self._now_us + ms * MS
+        while self._clean_us <= end_us:
+            self._now_us = self._clean_us
+            self._clean_us += CLEAN_INTERVAL_US
+            self._poll()
+        self._now_us = end_us
+
+    def _begin(self, local: int, epoch: int, leader: int, voted: int, epochs: list[int]) -> None:
+        self._local = local
+        self._stored = ElectionState(epoch, leader, voted)
+        self._log = RaftLog([RaftBatch(offset, number, 1, ("a",)) for offset, number in enumerate(epochs)])
+        self._start()
+
+    def _make_snapshot(self) -> None:
+        assert self._client is not None
+        log, offset = self._log, self._client.high_watermark or 0
+        batches = log.read(log.start_offset, offset)
+        latest = log.latest_snapshot
+        if batches and (latest is None or latest.id.offset < offset):
+            log.add_snapshot(RaftSnapshot(batches[-1], None, self._now_us))
+
+    def _respond(self, source: int, error_name: str, epoch: int, leader: int, content: list[int]) -> None:
+        request = self._last.get(source)
+        if request is None:
+            return
+        assert self._client is not None
+        error = error_name.lower().replace("_", " ")
+        kind, number, offset, hw = [*content, 0, 0, 0, 0][:4]
+        response: RaftResponse
+        if isinstance(request, VoteRequest):
+            response = VoteResponse(request, source, error, epoch, leader, granted=kind % 2 == 1)
+        elif isinstance(request, BeginQuorumEpochRequest):
+            response = BeginQuorumEpochResponse(request, source, error, epoch, leader)
+        elif isinstance(request, EndQuorumEpochRequest):
+            response = EndQuorumEpochResponse(request, source, error, epoch, leader)
+        elif isinstance(request, FetchSnapshotRequest):
+            snapshot = None
+            if error == "none" and kind == 1:
+                error = SNAPSHOT_NOT_FOUND
+            elif error == "none":
+                end, last_epoch = request.snapshot_id
+                snapshot = RaftSnapshot(RaftBatch(end - 1, last_epoch, 1, ("z",)), None, self._now_us)
+            response = FetchSnapshotResponse(request, source, error, epoch, leader, snapshot)
+        else:
+            of_leader = max(self._log.last_fetched_epoch, min(number, self._client.quorum.epoch))
+            batches = [RaftBatch(self._log.end_offset, of_leader, 1, ("y",))] if kind == 1 else []
+            diverging = OffsetAndEpoch(offset, number) if kind == 2 else None
+            snapshot_id = OffsetAndEpoch(offset, of_leader) if kind == 3 else None
+            response = RaftFetchResponse(request, source, error, epoch, leader, batches, hw, diverging, snapshot_id)
+        self._client.handle(response, self._now_us)
+
+    # What is to be seen.
+
+    def _state(self) -> list[Any]:
+        client, log, stored = self._client, self._log, self._stored
+        assert client is not None
+        assert stored is not None
+        quorum, known = client.quorum, client.high_watermark
+        ends = [list(log.snapshots[place].id) if log.snapshots else None for place in (0, -1)]
+        self._last.update(self._sent)
+        requests = sorted([f"{node}:{_asked(request, self._decide)}" for node, request in self._sent])
+        answers = sorted([_said(response) for response in self._answers])
+        told, self._sent, self._answers, self._told = self._told, [], [], []
+        return [
+            type(quorum.state).__name__.removesuffix("State"),
+            quorum.epoch,
+            quorum.leader,
+            [stored.epoch, stored.leader, stored.voted],
+            log.start_offset,
+            log.end_offset,
+            log.last_fetched_epoch,
+            -1 if known is None else known,
+            ends,
+            requests,
+            answers,
+            told,
+        ]
+
+
+def _request(name: str, values: list[Any]) -> RaftRequest:
+    source, epoch, *others = values
+    if name == "vote":
+        return VoteRequest(source, epoch, others[0], others[1], pre_vote=others[2] == 1)
+    if name == "begin":
+        return BeginQuorumEpochRequest(source, epoch)
+    if name == "end":
+        return EndQuorumEpochRequest(source, epoch, tuple(others[0]))
+    if name == "fetch-snapshot":
+        return FetchSnapshotRequest(source, epoch, OffsetAndEpoch(others[0], others[1]))
+    assert name == "fetch"
+    return RaftFetchRequest(source, epoch, others[0], others[1], others[2], others[3] * MS)
+
+
+def _asked(request: RaftRequest, decide: Decisions) -> str:
+    if isinstance(request, VoteRequest):
+        kind = "prevote" if request.pre_vote else "vote"
+        return f"{kind} {request.epoch} {request.last_epoch} {request.last_offset}"
+    if isinstance(request, BeginQuorumEpochRequest):
+        return f"begin {request.epoch}"
+    if isinstance(request, EndQuorumEpochRequest):
+        return f"end {request.epoch} {list(request.preferred_successors)}"
+    if isinstance(request, FetchSnapshotRequest):
+        return f"fetch-snapshot {request.epoch} {request.snapshot_id.offset} {request.snapshot_id.epoch}"
+    assert isinstance(request, RaftFetchRequest)
+    words = f"fetch {request.epoch} {request.fetch_offset} {request.last_fetched_epoch}"
+    return f"{words} {request.high_watermark}" if decide.hw_answers_fetches.answer else words
+
+
+def _said(response: RaftResponse) -> str:
+    words = f"{response.error.upper().replace(' ', '_')} {response.epoch} {response.leader}"
+    if isinstance(response, VoteResponse):
+        return f"vote {words} {str(response.granted).lower()}"
+    if isinstance(response, BeginQuorumEpochResponse):
+        return f"begin {words}"
+    if isinstance(response, EndQuorumEpochResponse):
+        return f"end {words}"
+    if isinstance(response, FetchSnapshotResponse):
+        found = OffsetAndEpoch(0, 0) if response.snapshot is None else response.snapshot.id
+        return f"fetch-snapshot {words} {found.offset} {found.epoch}"
+    assert isinstance(response, RaftFetchResponse)
+    none = OffsetAndEpoch(-1, -1)
+    diverging, snapshot = response.diverging or none, response.snapshot_id or none
+    records = sum([batch.size for batch in response.batches])
+    ends = f"diverging {diverging.epoch} {diverging.offset} snapshot {snapshot.offset} {snapshot.epoch}"
+    return f"fetch {words} records {records} hw {response.high_watermark} {ends}"
+
+
+def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
+    """See `Subject.run`."""
+    member = Member(rules)
+    return [member.do(operation) for operation in case]
+
+
+# Cases. A case follows what the core does, so that most messages fit the state of the member.
+
+
+def draw(rng: Random, release: str) -> Case:
+    """A member that leads, follows or stands for election, with messages of which most fit its state."""
+    member = Member(since("3.9.0")[release])
+    local = rng.choice((0, 0, 0, 1, OBSERVER))
+    epochs: list[int] = []
+    for _ in range(rng.choice((0, 0, 2, 5))):
+        epochs.append(max([1, *epochs]) + rng.choice((0, 0, 0, 1)))
+    epoch = max([0, *epochs]) + rng.choice((0, 0, 1))
+    leader = rng.choice((-1, 1, 2)) if epoch else -1
+    voted = rng.choice((-1, -1, 0, 1, 2)) if leader < 0 and epoch and local != OBSERVER else -1
+    if leader == local:
+        leader = -1
+    case: Case = []
+
+    def add(*operation: Any) -> Any:
+        case.append(list(operation))
+        return member.do(case[-1])
+
+    state = add("new", local, epoch, leader, voted, epochs)
+    wins = rng.random() < 0.7
+    for _ in range(rng.randint(3, 25)):
+        if state == ENDS:
+            state = add("restart", int(rng.random() < 0.2))
+            continue
+        state = add(*_drawn(rng, state, local, member, wins=wins))
+    return case
+
+
+def _drawn(rng: Random, state: list[Any], local: int, member: Member, *, wins: bool) -> Operation:
+    """An operation that fits a state, or one that does not."""
+    name, epoch, leader = state[0], state[1], state[2]
+    chance = rng.random()
+    if chance < 0.05:
+        return ["restart", int(rng.random() < 0.3)]
+    if chance < 0.13:
+        return ["snapshot"]
+    if chance < 0.25:
+        return ["advance", rng.choice((1, 50, 100, 500, 5_000, 10_000, 20_000, 25_000, 50_000, 75_000))]
+    if chance < 0.31:
+        return _stranger(rng, state, [node for node in (*VOTERS, OBSERVER) if node != local])
+    others = [voter for voter in VOTERS if voter != local]
+    if name == "Leader":
+        return _to_leader(rng, state, others)
+    waiting = [node for node in others if node in member.asked]
+    if not waiting:
+        return ["advance", rng.choice((5_000, 10_000, 15_000))]
+    if wins and name == "Unattached":
+        return ["advance", 15_000]
+    source = leader if leader in waiting else rng.choice(waiting)
+    error = rng.choice(ERRORS) if rng.random() < 0.08 else "NONE"
+    known = leader if rng.random() < 0.9 else rng.choice((-1, 1, 2))
+    if name in ("Candidate", "Prospective"):
+        return ["respond", source, error, epoch, -1 if known == local else known, [int(wins)]]
+    if name != "Follower":  # It searches a leader.
+        return ["respond", source, error, epoch, rng.choice((-1, source)), [0, 0, 0, -1]]
+    return ["respond", source, error, epoch, known, _fetched(rng, state)]
+
+
+def _fetched(rng: Random, state: list[Any]) -> list[int]:
+    """What a follower gets: mostly a record."""
+    epoch, end, last_epoch, hw = state[1], state[5], state[6], state[7]
+    chance = rng.random()
+    if chance < 0.6:
+        number = rng.choice((last_epoch, epoch)) if last_epoch else epoch
+        return [1, max(number, last_epoch), 0, rng.choice((hw, end, end + 1))]
+    if chance < 0.75:
+        return [0, 0, 0, rng.choice((hw, end, end))]
+    if chance < 0.85:
+        least = max(hw, 0) if rng.random() < 0.8 else 0
+        return [2, rng.randint(0, max(last_epoch, 1)), rng.randint(least, end + 1), hw]
+    later = rng.randint(1, 4) if rng.random() < 0.9 else 0
+    return [3, rng.choice((max(last_epoch, 1), epoch)), max(1, end + later), hw]
+
+
+def _to_leader(rng: Random, state: list[Any], others: list[int]) -> Operation:
+    epoch, start, end, last_epoch, hw = state[1], state[4], state[5], state[6], state[7]
+    chance = rng.random()
+    source = rng.choice([*others, *others, OBSERVER])
+    if chance < 0.25:
+        return ["append"]
+    if chance < 0.27:
+        return ["resign"]
+    if chance < 0.4 and state[8][0] is None and hw > 0:
+        return ["snapshot"]
+    if chance < 0.4:
+        place = state[8][rng.choice((0, 1))] or [end, epoch]
+        return ["fetch-snapshot", source, epoch, place[0], max(0, place[1] - int(rng.random() < 0.1))]
+    offset = rng.choice((end, end, end, end, end - 1, start, start - 1, 0, rng.randint(0, end + 1)))
+    number = rng.choice((last_epoch, last_epoch, rng.randint(0, epoch)))
+    return ["fetch", source, epoch, max(0, offset), number, rng.choice((hw, hw - 1, -1)), rng.choice((0, 500))]
+
+
+def _stranger(rng: Random, state: list[Any], others: list[int]) -> Operation:
+    """A request that may come at any time."""
+    epoch, leader, end = state[1], state[2], state[5]
+    source, voter = rng.choice(others), rng.choice([node for node in others if node in VOTERS])
+    number = max(0, epoch + rng.choice((-1, 0, 0, 0, 1)))
+    if number == epoch and leader in others and rng.random() < 0.9:
+        voter = leader
+    chance = rng.random()
+    if chance < 0.5:
+        last = max(0, number - rng.choice((0, 1, 1, 1)))
+        return ["vote", source, number, last, rng.choice((end, end, end + 1, max(0, end - 1))), rng.randint(0, 1)]
+    if chance < 0.65:
+        return ["begin", voter, number]
+    if chance < 0.8:
+        return ["end", voter, number, rng.sample(VOTERS, rng.randint(0, 3))]
+    if chance < 0.9:
+        return ["fetch-snapshot", source, number, end, epoch]
+    return ["fetch", source, number, end, max(0, number - 1), -1, rng.choice((0, 500))]
+
+
+SUBJECT: Final = Subject(
+    "raft-client",
+    "org.apache.kafka.raft.RaftClientMember",
+    since("3.9.0"),
+    draw,
+    run,
+    quick=500,
+    usual=5_000,
+    deep=20_000,
+    names_brokers=True,
+)
