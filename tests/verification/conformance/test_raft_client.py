@@ -1,8 +1,11 @@
+"""The recorded cases of `raft-client` reach every state and request of Raft, and notice changes of its methods."""
+
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -13,44 +16,27 @@ from sim.protocol.raft.quorum_state import QuorumState
 from sim.protocol.raft.raft_log import RaftLog
 from sim.protocol.raft.request_manager import RequestManager
 from tests.plain import needs_sources
-from tests.verification.conformance.driving_raft import ENDS, MODE_OF, Case, Member, recorded
+from tests.verification.oracle.kafka import plain
+from tests.verification.oracle.recording import FOLDER
+from tests.verification.oracle.subjects.raft_client import SUBJECT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.verification.oracle.subject import Case, Seen
 
-CASES = {release: list(recorded(release)) for release in MODE_OF}
-
-
-def differences(release: str, case: Case) -> Iterator[tuple[str, str, str]]:
-    """The first line after which the member shows something else than Kafka's."""
-    member = Member(MODE_OF[release], case[0][0])
-    shown = member.show()
-    for place, (line, expected) in enumerate(case):
-        if place:
-            shown = member.act(line)
-        if release == "3.9.0":  # Its fetches have no high watermark.
-            shown = re.sub(r"(:fetch \d+ \d+ \d+) -?\d+", r"\1 -1", shown)
-        if shown != expected:
-            yield line, shown, expected
-        if shown != expected or expected == ENDS:
-            return
+VECTORS: Final[dict[str, list[tuple[Case, Seen]]]] = {
+    release: json.loads((FOLDER / f"raft-client-{release}.json").read_text(encoding="utf-8"))["vectors"]
+    for release in ("3.9.0", "4.1.0", "4.2.1", "4.3.1")
+}
 
 
-@pytest.mark.parametrize("release", MODE_OF)
-def test_a_member_shows_what_kafkas_client_shows(release: str) -> None:
-    found = {
-        number: different for number, case in enumerate(CASES[release]) for different in differences(release, case)
-    }
-    assert found == {}
-
-
-@pytest.mark.parametrize("release", MODE_OF)
+@pytest.mark.parametrize("release", VECTORS)
 def test_the_cases_reach_every_state_and_request(release: str) -> None:
-    shown = Counter(words for case in CASES[release] for _, line in case for words in re.findall(r"[A-Za-z_]+", line))
+    shown = Counter(re.findall(r"[A-Za-z_-]+", json.dumps([kafka for _, kafka in VECTORS[release]])))
     wanted = {"Leader", "Candidate", "Follower", "Unattached", "Resigned", "vote", "begin", "end", "fetch", "diverging"}
-    wanted |= {"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "NOT_LEADER_OR_FOLLOWER", "INVALID_REQUEST", ENDS}
+    wanted |= {"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "NOT_LEADER_OR_FOLLOWER", "INVALID_REQUEST", "ends"}
+    wanted |= {"fetch-snapshot", "SNAPSHOT_NOT_FOUND", "commit", "snapshot", "leader"}
     wanted |= set() if release == "3.9.0" else {"Prospective", "prevote"}
-    assert {word for word in wanted if shown[word] < 3} == set()
+    assert {word for word in wanted if shown[word] < 2} == set()
 
 
 MUTATED = [
@@ -58,6 +44,9 @@ MUTATED = [
     (LeaderState, "_maybe_update_high_watermark", lambda _: False),
     (LeaderState, "non_leader_voters_by_descending_fetch_offset", lambda self: self.other_voters()[::-1]),
     (RaftLog, "diverging", lambda *_: None),
+    (RaftLog, "snapshot_instead", lambda *_: None),
+    (RaftLog, "truncate_to_latest_snapshot", lambda _: False),
+    (RaftLog, "delete_before_snapshot", lambda *_: False),
     (RequestManager, "is_backing_off", lambda *_: False),
     (RequestManager, "reset_all", lambda _: None),
     (FetchPurgatory, "take_all", lambda _: []),
@@ -71,4 +60,4 @@ MUTATED = [
 @pytest.mark.parametrize(("owner", "name", "other"), MUTATED, ids=[name for _, name, _ in MUTATED])
 def test_the_cases_notice_a_change(owner: type, name: str, other: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, name, other)
-    assert any(list(differences(release, case)) for release in MODE_OF for case in CASES[release])
+    assert any(plain(SUBJECT.core(case, release)) != kafka for release in VECTORS for case, kafka in VECTORS[release])

@@ -147,7 +147,12 @@ BUGS: dict[str, tuple[object, str, Callable[..., object], set[str]]] = {
     "no majority": (LeaderState, "_maybe_update_high_watermark", no_majority, {"MajorityReachedHighWatermark"}),
     "elects any log": (OffsetAndEpoch, "is_up_to_date", any_log, {"LeaderCompleteness", "ConsistentCommittedData"}),
     "forgets snapshot": (RaftLog, "delete_before_snapshot", forgets_snapshot, {"SnapshotAtLogStart"}),
-    "snapshot of what is not committed": (Member, "make_snapshot", of_its_log, {"ConsistentCommittedData"}),
+    "snapshot of what is not committed": (
+        Member,
+        "make_snapshot",
+        of_its_log,
+        {"ConsistentCommittedData", "no progress"},
+    ),
     "no divergence": (
         RaftLog,
         "diverging",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sim.protocol.decisions import Decisions
 from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.epoch_states import FollowerState, NomineeState, ResignedState, UnattachedState, election_at_us
-from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, RaftHost
+from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
 from sim.protocol.raft.leader_state import LeaderState
 from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftBatch, RaftLog, RaftSnapshot
 from sim.protocol.raft.raft_messages import (
@@ -32,7 +32,6 @@ from sim.protocol.raft.raft_messages import (
 from sim.protocol.raft.request_manager import NEVER
 from tests.verification.conformance.cases import TableError
 from tests.verification.conformance.driving import Kind, Seen
-from tests.verification.conformance.driving_raft import CONFIG, MS
 from tests.verification.conformance.kinds.raft_parts import snapshot_of
 
 if TYPE_CHECKING:
@@ -42,6 +41,9 @@ if TYPE_CHECKING:
     from tests.verification.conformance.cases import Fields
 
 LOCAL: Final = 0
+MS: Final = 1000
+CONFIG: Final = QuorumConfig(10_000 * MS, 50_000 * MS, 100 * MS, 5_000 * MS, 50 * MS, 0, 0)
+"""That of RaftClientTestContext: its fetches do not wait."""
 MOST_POLLS: Final = 20
 NEWEST: Final = (1 << 63) - 1
 """High watermark in the fetches of RaftClientTestContext that name none."""

@@ -178,7 +178,7 @@ class Member(RaftHost):
         elif name == "respond":
             self._respond(*values)
         else:
-            client.handle(_request(name, values), self._now_us)
+            client.handle(_request(name, values, knows_pre_votes=self._decide.asks_for_pre_votes.answer), self._now_us)
 
     def _advance(self, ms: int) -> None:
         """Let time pass, with a poll whenever old snapshots are looked for: a minute after the last time."""
@@ -199,9 +199,11 @@ class Member(RaftHost):
         assert self._client is not None
         log, offset = self._log, self._client.high_watermark or 0
         batches = log.read(log.start_offset, offset)
-        latest = log.latest_snapshot
-        if batches and (latest is None or latest.id.offset < offset):
-            log.add_snapshot(RaftSnapshot(batches[-1], None, self._now_us))
+        if not batches:
+            return
+        made = RaftSnapshot(batches[-1], None, self._now_us)
+        if log.snapshot(made.id) is None and log.snapshot_instead(*made.id) is None:
+            log.add_snapshot(made)
 
     def _respond(self, source: int, error_name: str, epoch: int, leader: int, content: list[int]) -> None:
         request = self._last.get(source)
@@ -261,10 +263,10 @@ class Member(RaftHost):
         ]
 
 
-def _request(name: str, values: list[Any]) -> RaftRequest:
+def _request(name: str, values: list[Any], *, knows_pre_votes: bool) -> RaftRequest:
     source, epoch, *others = values
     if name == "vote":
-        return VoteRequest(source, epoch, others[0], others[1], pre_vote=others[2] == 1)
+        return VoteRequest(source, epoch, others[0], others[1], pre_vote=knows_pre_votes and others[2] == 1)
     if name == "begin":
         return BeginQuorumEpochRequest(source, epoch)
     if name == "end":
@@ -440,4 +442,5 @@ SUBJECT: Final = Subject(
     usual=5_000,
     deep=20_000,
     names_brokers=True,
+    recorded=70_000,
 )

@@ -50,7 +50,8 @@ import org.apache.kafka.common.record.internal.Records; // from 4.3.0
 import org.apache.kafka.common.record.internal.SimpleRecord; // from 4.3.0
 import org.apache.kafka.common.record.internal.UnalignedMemoryRecords; // from 4.3.0
 import org.apache.kafka.common.compress.Compression;
-import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.LogContext; // before 4.4.0
+import org.apache.kafka.common.utils.internals.LogContext; // from 4.4.0
 import org.apache.kafka.raft.internals.BatchMemoryPool;
 import org.apache.kafka.raft.internals.StringSerde;
 import org.apache.kafka.server.common.Feature; // from 4.0.0
@@ -105,15 +106,28 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
 
     /** Messages that have arrived. */
     private static final class Messages implements RaftMessageQueue {
-        private final Queue<RaftMessage> waiting = new ArrayDeque<>();
+        private final Queue<RaftMessage> waiting = new ArrayDeque<>(); // before 4.4.0
+        private final Queue<Entry> waiting = new ArrayDeque<>(); // from 4.4.0
 
-        public RaftMessage poll(long timeoutMs) {
-            return waiting.poll();
-        }
+        private record Entry(RaftMessage message, CompletableFuture<RaftMessage> future) implements QueueEntry { } // from 4.4.0
 
-        public void add(RaftMessage message) {
-            waiting.add(message);
-        }
+        public RaftMessage poll(long timeoutMs) { // before 4.4.0
+            return waiting.poll(); // before 4.4.0
+        } // before 4.4.0
+
+        public void add(RaftMessage message) { // before 4.4.0
+            waiting.add(message); // before 4.4.0
+        } // before 4.4.0
+
+        public Optional<QueueEntry> poll(long timeoutMs) { // from 4.4.0
+            return Optional.ofNullable(waiting.poll()); // from 4.4.0
+        } // from 4.4.0
+
+        public CompletableFuture<RaftMessage> add(RaftMessage message) { // from 4.4.0
+            Entry entry = new Entry(message, new CompletableFuture<>()); // from 4.4.0
+            waiting.add(entry); // from 4.4.0
+            return entry.future; // from 4.4.0
+        } // from 4.4.0
 
         public boolean isEmpty() {
             return waiting.isEmpty();
@@ -126,18 +140,29 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
     private final class Sent implements NetworkChannel {
         private int number;
         private final List<RaftRequest.Outbound> requests = new ArrayList<>();
+        private final Map<Integer, CompletableFuture<RaftResponse.Inbound>> awaited = new HashMap<>();
 
         public int newCorrelationId() {
             return number++;
         }
 
-        public void send(RaftRequest.Outbound request) {
-            requests.add(request);
-        }
+        public void send(RaftRequest.Outbound request) { // before 4.4.0
+            requests.add(request); // before 4.4.0
+            awaited.put(request.correlationId(), request.completion); // before 4.4.0
+        } // before 4.4.0
+
+        public CompletableFuture<RaftResponse.Inbound> send(RaftRequest.Outbound request) { // from 4.4.0
+            requests.add(request); // from 4.4.0
+            CompletableFuture<RaftResponse.Inbound> future = new CompletableFuture<>(); // from 4.4.0
+            awaited.put(request.correlationId(), future); // from 4.4.0
+            return future; // from 4.4.0
+        } // from 4.4.0
 
         public ListenerName listenerName() {
             return LISTENER;
         }
+
+        public void close() { }
     }
 
     /** What fails when its time has come. */
@@ -366,17 +391,20 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
         if (offset == 0)
             return;
         int epoch = log.epochAt(offset);
-        Optional<SnapshotWriter<String>> writer = client.createSnapshot(new OffsetAndEpoch(offset, epoch), clock.nowMs);
-        if (writer.isPresent()) {
-            writer.get().freeze();
-            writer.get().close();
-        }
+        try {
+            Optional<SnapshotWriter<String>> writer = client.createSnapshot(new OffsetAndEpoch(offset, epoch), clock.nowMs);
+            if (writer.isPresent()) {
+                writer.get().freeze();
+                writer.get().close();
+            }
+        } catch (IllegalArgumentException isLogged) { } // Below the last snapshot, after a restart.
     }
 
     private void ask(ApiMessage data, int version) {
         RaftRequest.Inbound request = new RaftRequest.Inbound(LISTENER, sent.newCorrelationId(), (short) version, data, clock.nowMs);
-        answers.add(request.completion);
-        client.handle(request);
+        answers.add(request.completion); // before 4.4.0
+        client.handle(request); // before 4.4.0
+        answers.add(client.handle(request).toCompletableFuture()); // from 4.4.0
     }
 
     private void respond(List<Object> operation, long[] n) {
@@ -412,9 +440,10 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
                 else if (c[0] == 3)
                     one.snapshotId().setEpoch(number).setEndOffset(c[2]);
             });
+        CompletableFuture<RaftResponse.Inbound> future = sent.awaited.get(request.correlationId());
         RaftResponse.Inbound response = new RaftResponse.Inbound(request.correlationId(), data, request.destination());
-        request.completion.complete(response);
-        messages.add(response);
+        if (!future.complete(response))
+            messages.add(response); // Again.
     }
 
     /** All of the snapshot that was asked for; kind 1: it is not there. */
