@@ -197,19 +197,30 @@ class RaftLog:
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """Where the records of an epoch and of all earlier ones end, with the epoch of the last of them; if none is
-        known, where the first known epoch begins, with that of the first snapshot, if it ends there, or that asked for.
+        known, where the first known epoch begins, with the epoch asked for. What ends where the first snapshot does has
+        the snapshot's epoch.
 
         Kafka: RaftLog#endOffsetForEpoch (4.3-4.4).
         """
-        if not self.batches or not self.has_epochs or self.batches[-1].epoch <= epoch:
+        batches = self.batches
+        if not batches or not self.has_epochs or batches[-1].epoch < epoch:
             return self.end
-        start, found = self.epochs_offset, epoch
-        if self.snapshots and self.snapshots[0].id.offset == start:
-            found = self.snapshots[0].id.epoch
+        found = OffsetAndEpoch(batches[-1].end_offset, epoch)
+        if batches[-1].epoch > epoch:
+            found = self._end_below(epoch)
+        if self.snapshots:
+            earliest = self.snapshots[0].id
+            if found.epoch == epoch and found.offset == earliest.offset:
+                return earliest
+        return found
+
+    def _end_below(self, epoch: int) -> OffsetAndEpoch:
+        """See `end_offset_for_epoch`, of an epoch below that of the last record."""
+        start, last = self.epochs_offset, epoch
         for batch in self._from(start) if start > self.base_offset else self.batches:
             if batch.epoch > epoch:
-                return OffsetAndEpoch(batch.base_offset, found)
-            found = batch.epoch
+                return OffsetAndEpoch(batch.base_offset, last)
+            last = batch.epoch
         return self.end
 
     def snapshot_instead(self, offset: int, epoch: int) -> OffsetAndEpoch | None:
@@ -234,8 +245,10 @@ class RaftLog:
         if offset == 0:
             return None
         batches = self.batches
-        if batches and batches[-1].epoch == epoch and offset <= batches[-1].end_offset and self.has_epochs:
-            return None
+        if self.has_epochs and not self.snapshots and batches:
+            last = batches[-1]
+            if last.epoch == epoch and offset <= last.end_offset:
+                return None
         own = self.end_offset_for_epoch(epoch)
         return own if own.epoch != epoch or own.offset < offset else None
 
@@ -273,10 +286,14 @@ class RaftLog:
 
     def add_snapshot(self, snapshot: RaftSnapshot) -> None:
         """Keep a snapshot that is on disk. Kafka: RaftLog#onSnapshotFrozen (4.3-4.4)."""
-        place = len(self.snapshots)
-        while place and not snapshot.id.is_up_to_date(self.snapshots[place - 1].id):
+        snapshots = self.snapshots
+        place = len(snapshots)
+        while place and not snapshot.id.is_up_to_date(snapshots[place - 1].id):
             place -= 1
-        self.snapshots.insert(place, snapshot)
+        if place and snapshots[place - 1].id == snapshot.id:
+            snapshots[place - 1] = snapshot
+        else:
+            snapshots.insert(place, snapshot)
 
     def truncate_to_latest_snapshot(self) -> bool:
         """Let the last snapshot take the place of the log if that ends before; returns whether it does.

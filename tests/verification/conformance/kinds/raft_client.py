@@ -32,7 +32,7 @@ from sim.protocol.raft.raft_messages import (
 from sim.protocol.raft.request_manager import NEVER
 from tests.verification.conformance.cases import TableError
 from tests.verification.conformance.driving import Kind, Seen
-from tests.verification.conformance.kinds.raft_parts import snapshot_of
+from tests.verification.conformance.kinds.raft_parts import last_epoch, snapshot_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -302,7 +302,7 @@ class Client(RaftHost):
             "wait_ms": (self.wait_us - self.now_us) // MS,
             "hw": self.client.high_watermark,
             "end": log.end_offset,
-            "last_epoch": log.last_fetched_epoch,
+            "last_epoch": last_epoch(log),
             "flushed": log.flushed_offset,
             "sent": sorted(f"{_words(request)} to {node}" for node, request in self.sent),
             "answers": len(self.answers),

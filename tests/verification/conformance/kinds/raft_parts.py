@@ -107,18 +107,19 @@ class Log:
         return {
             "start": log.start_offset,
             "end": log.end_offset,
-            "last_epoch": self._last_epoch(),
+            "last_epoch": last_epoch(log),
             "hw": log.high_watermark,
             "snapshots": [snapshot.id for snapshot in log.snapshots],
             "misses_snapshot": log.misses_snapshot,
         }
 
-    def _last_epoch(self) -> int | None:
-        """The last epoch; None while the log ends elsewhere than its last snapshot, and Kafka throws."""
-        try:
-            return self.log.last_fetched_epoch
-        except IllegalRaftStateError:
-            return None
+
+def last_epoch(log: RaftLog) -> int | None:
+    """The epoch of the last record, None where Kafka throws."""
+    try:
+        return log.last_fetched_epoch
+    except IllegalRaftStateError:
+        return None
 
 
 class Accumulator(Clock):
