@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from scenarios import paths
+from scenarios.format.relevance import OF_CONTROLLERS
 from scenarios.properties import described, java_properties, known, reasons
 from scenarios.properties.java_properties import PropertyEntry
 from scenarios.properties.modelled import NAMES, is_unset, value
@@ -265,7 +266,8 @@ def _finding(file: _File, entry: PropertyEntry) -> ClassifiedKey:
     if is_unset(name, entry.value):
         return replace(found, why="it is not set")
     if name:
-        return replace(found, value=value(scope, key, entry.value))
+        why = 'only in scenarios with control = "quorum"' if name in OF_CONTROLLERS else found.why
+        return replace(found, value=value(scope, key, entry.value), why=why)
     if key in known.names(scope):
         return replace(found, status=Status.NOT_MODELLED, why=reasons.why_not(key))
     if readers := known.readers(key):

@@ -135,7 +135,7 @@ _GROUPS: Final = (
             r"|metadata\.max\.idle\.interval\.ms"
             r"|initial\.broker\.registration.*|server\.max\.startup\..*"
         ),
-        "the quorum of controllers is a committed log with elections; its own requests are not simulated",
+        'only with control = "quorum" do controllers replicate the metadata log, with Kafka\'s defaults of these keys',
     ),
     (r"zookeeper\..*", "ZooKeeper never fails, and answers at once"),
     (

@@ -79,6 +79,8 @@ class RaftControllers:
             return False
         if self.machines[node].log.misses_snapshot:
             if not formats:
+                self.setup.recorder.record(steps.ControllerProcess(steps.CONTROLLER_START, node))
+                self._end(node, "no snapshot where its log begins")
                 return False
             self.replace_disk(node)
         self.end_idle()

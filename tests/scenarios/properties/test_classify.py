@@ -125,6 +125,12 @@ def test_keys_without_effect_name_what_they_need(tmp_path: Path) -> None:
     assert read([file]).in_modes([MODES["kip320"], MODES["kraft"]]).findings[1].status is Status.USED
 
 
+def test_a_key_of_controllers_says_which_scenarios_have_them(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("metadata.max.retention.ms=1000\ncontroller.quorum.fetch.timeout.ms=1000\n")
+    assert [finding.why for finding in read([file]).findings] == ['only in scenarios with control = "quorum"', ""]
+
+
 def test_topics_override_brokers_and_dynamic_settings_static_ones(tmp_path: Path) -> None:
     topic, static, dynamic = (tmp_path / name for name in ("topic", "static", "dynamic"))
     topic.write_text("Topic: t\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=3\n")
