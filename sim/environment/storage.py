@@ -725,10 +725,10 @@ class Storage:
         """Whether a new process, which has loaded this log and epoch cache, lacks something of a damaged file that
         Kafka does not promise to do without: leader epochs, the log start, or the state of producers.
 
-        LeaderEpochFileCache relies on a checkpoint without missing entries; without the other two, deleted records
-        reappear and retries are appended again.
+        A comment in LeaderEpochFileCache says that it relies on a checkpoint without missing entries; without the other
+        two, deleted records reappear and retries are appended again.
 
-        Kafka: LeaderEpochFileCache#truncateFromEndAsyncFlush (3.9-4.4), in a comment.
+        Kafka: LeaderEpochFileCache#truncateFromEndAsyncFlush (3.9-4.4).
         """
         missing = bool(self.epoch_checkpoint.take_missing(epochs.entries, log.log_start, log.leo))
         start, self.start_before_damage = self.start_before_damage, -1

@@ -53,6 +53,11 @@ if TYPE_CHECKING:
 
     from sim.protocol.rules import Rules
 
+IN_4_2: Final = {"observer_fetch_timeout": "leader-too", "begin_quorum_epoch": "silent-voters"}
+"""What 4.2 has of 4.3: no mode has it with the rest of 4.2."""
+RULES: Final = {
+    release: rules.override(IN_4_2 if release.startswith("4.2") else {}) for release, rules in since("3.9.0").items()
+}
 MS: Final = 1_000
 CONFIG: Final = QuorumConfig(10_000 * MS, 50_000 * MS, 100 * MS, 5_000 * MS, 50 * MS, 0, 0, 20_000 * MS)
 VOTERS: Final = (0, 1, 2)
@@ -322,7 +327,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 
 def draw(rng: Random, release: str) -> Case:
     """A member that leads, follows or stands for election, with messages of which most fit its state."""
-    member = Member(since("3.9.0")[release])
+    member = Member(RULES[release])
     local = rng.choice((0, 0, 0, 1, OBSERVER))
     epochs: list[int] = []
     for _ in range(rng.choice((0, 0, 2, 5))):
@@ -435,7 +440,7 @@ def _stranger(rng: Random, state: list[Any], others: list[int]) -> Operation:
 SUBJECT: Final = Subject(
     "raft-client",
     "org.apache.kafka.raft.RaftClientMember",
-    since("3.9.0"),
+    RULES,
     draw,
     run,
     quick=500,
