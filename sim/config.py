@@ -37,6 +37,8 @@ CHECKS_UNCLEAN: Final[Where] = (*KRAFT, ("enabled_unclean_election", ("checked",
 READS_FROM_FOLLOWERS: Final[Where] = (("read_replica", ("any", "in-sync")),)
 """In modes whose followers serve consumers."""
 RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-inspection")),)
+CONTROLLER_KEYS: Final = frozenset({"metadata.log.max.snapshot.interval.ms", "metadata.max.retention.ms"})
+"""Keys that only controllers have which are processes, and brokers that observe them."""
 
 
 GROUP_OFFSETS: Final = "sim.group.offsets"

@@ -6,25 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from scenarios.format.scenario import Scenario
-from sim.config import KEYS, Where
+from sim.config import CONTROLLER_KEYS, KEYS, Where
 from sim.protocol.modes import Mode
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import RULES, Rules, unmet
 
 SCRIPTED: Final = {"control_plane": "zookeeper"}
 """A scripted control plane imitates ZooKeeper in every mode."""
-OF_CONTROLLERS: Final = frozenset(
-    {
-        "pre_vote",
-        "leader_search",
-        "observer_fetch_timeout",
-        "raft_high_watermark",
-        "begin_quorum_epoch",
-        "metadata.log.max.snapshot.interval.ms",
-        "metadata.max.retention.ms",
-    }
-)
-"""Rules and keys that controllers have which are processes."""
+OF_CONTROLLERS: Final = CONTROLLER_KEYS | {
+    "pre_vote",
+    "leader_search",
+    "observer_fetch_timeout",
+    "raft_high_watermark",
+    "begin_quorum_epoch",
+}
+"""Rules and keys that only controllers have which are processes."""
 
 
 def idle(

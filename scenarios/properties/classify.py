@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from scenarios import paths
-from scenarios.format.relevance import OF_CONTROLLERS
 from scenarios.properties import described, java_properties, known, reasons
 from scenarios.properties.java_properties import PropertyEntry
 from scenarios.properties.modelled import NAMES, is_unset, value
-from sim.config import KEYS, Value, shown
+from sim.config import CONTROLLER_KEYS, KEYS, Value, shown
 from sim.errors import ALIKE, InputError, UserError, nearest
 from sim.protocol.modes import Mode
 from sim.protocol.rules import unmet
@@ -266,7 +265,7 @@ def _finding(file: _File, entry: PropertyEntry) -> ClassifiedKey:
     if is_unset(name, entry.value):
         return replace(found, why="it is not set")
     if name:
-        why = 'only in scenarios with control = "quorum"' if name in OF_CONTROLLERS else found.why
+        why = 'only in scenarios with control = "quorum"' if name in CONTROLLER_KEYS else found.why
         return replace(found, value=value(scope, key, entry.value), why=why)
     if key in known.names(scope):
         return replace(found, status=Status.NOT_MODELLED, why=reasons.why_not(key))
