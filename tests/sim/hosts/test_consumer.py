@@ -89,6 +89,18 @@ def test_a_metadata_request_that_ends_with_its_connection_is_sent_again() -> Non
     assert not consumer.is_stuck
 
 
+def test_a_fetch_ends_with_its_connection_also_while_no_leader_is_known() -> None:
+    world = World().ready()
+    consumer = world.cluster.consumer
+    assert consumer._fetch is not None
+    consumer.forget_leader()
+    consumer.disconnected(1)
+    assert consumer._fetch is None
+    world.run(1)
+    world.write()
+    assert shown(world) == [(0, 0)]
+
+
 def test_a_request_that_is_lost_ends_the_wait_after_an_answer_without_an_offset() -> None:
     consumer = World().ready().cluster.consumer
     consumer._reset.from_us = later = consumer.kernel.now_us + consumer.timeout_us
@@ -410,6 +422,20 @@ def test_a_consumer_stays_at_a_leader_in_its_rack_or_without_one_there() -> None
         world = World("kraft", config={"sim.client.rack": rack}, topology=RACKS).ready()
         world.write()
         assert (read_at(world), shown(world)) == (1, [(0, 0)])
+
+
+def test_a_consumer_whose_fetch_is_late_reads_from_the_leader_when_its_preference_ends() -> None:
+    world = near_2()
+    consumer = world.cluster.consumer
+    world.cluster.pause(2)
+    world.run(6)  # Broker 2 has left the ISR.
+    world.write()
+    consumer._leave_fetch()
+    consumer._preferred_until_us = consumer.kernel.now_us + 1_000_000
+    consumer.fetch()
+    assert (consumer._fetch, shown(world)) == (None, [(0, 0)])
+    world.run(1.1)
+    assert shown(world) == [(0, 0), (1, 1)]
 
 
 def test_a_follower_serves_up_to_its_own_high_watermark() -> None:
