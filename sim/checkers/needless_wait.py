@@ -340,7 +340,8 @@ class NeedlessWait(Checker):
                 continue
             if self._started_us.get(broker, now_us) > now_us - calm_us:
                 continue
-            down_us = 0 if broker in self._up else now_us - self._ended_us.get(broker, 0)
+            has_replica = broker in self._up and broker not in self._broken
+            down_us = 0 if has_replica else now_us - self._ended_us.get(broker, 0)
             if max(lacks_us, down_us) > bounds.stay_us:
                 continue
             detail = (
@@ -435,6 +436,7 @@ class NeedlessWait(Checker):
             self._wait("run", broker, since_us, step.at_us, -1, had)
         if step.kind in steps.OF_REPLICAS:  # Also while it is down: it may start without this replica.
             self._broken.add(broker)
+            self._ended_us[broker] = step.at_us
             self._leads.pop(broker, None)
             self._partitions.pop(broker, None)
             return

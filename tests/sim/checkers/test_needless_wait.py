@@ -321,6 +321,9 @@ def test_a_leader_removes_no_member_that_has_fetched_in_time() -> None:
     assert shrinks(lagging(fetched=True).after(1)) == []  # The leader knows this better.
     again = lagging(killed(3), steps.SessionEnd(3), steps.Start(3, 2), steps.Registered(steps.REGISTERED, 3, 2))
     assert shrinks(again.after(1)) == []
+    for end in (killed(3), steps.End(3, steps.DIRECTORY_FAILED, [])):
+        assert shrinks(lagging(end).after(0.5)) == ["needless-shrink"]
+        assert shrinks(lagging(end).after(1.5)) == []  # It was gone before the append.
 
 
 def shut_down(cluster: Cluster, after_s: float) -> list[str]:
