@@ -24,7 +24,8 @@ Verifies, for each partition:
 - ``run``: a broker goes on while a log directory works that has a replica which it has loaded;
 - ``hand over``: a leader that ran with an open session does not end its controlled shutdown before another live member
   of the ISR is elected;
-- ``read``: a consumer reads what the HW of a leader that serves has passed, unless it began to read elsewhere since;
+- ``read``: a consumer that has read reads what the HW of a leader that serves has passed, unless it began to read
+  elsewhere since;
 - ``answer``: a producer receives success for what the HW of such a leader has passed;
 - ``refuse``: a broker that leads no longer answers the writes that wait for the HW;
 - ``commit``: in the history of ``__consumer_offsets``, its leader, as coordinator of the groups, answers consumers;
@@ -55,6 +56,9 @@ _CONTROLLERS: Final = range(steps.FIRST_CONTROLLER, steps.CLIENTS)
 """Ids of controllers that are processes."""
 _WHILE_READING: Final = (steps.COMMIT, steps.PREFERRED_REPLICA, steps.OFFSET_FOR_TIME)
 """Steps about a consumer's position that leave it where it is."""
+_CLIENTS_EACH: Final = 3
+_CONSUMER: Final = 2
+"""Ids of consumers, in each three of clients: other readers end after what they look for (`sim.hosts.client`)."""
 
 
 class WaitBounds:
@@ -216,6 +220,8 @@ class NeedlessWait(Checker):
         """First record of a batch -> when the HW of a leader passed it."""
         self._began_us: dict[int, int] = {}
         """Consumer -> when it last began to read at another offset."""
+        self._positions: dict[int, int] = {}
+        """Consumer that has read -> its position; none after an error, or while it looks for one."""
 
     # Turns.
 
@@ -233,6 +239,8 @@ class NeedlessWait(Checker):
         self._judge_former_leaders(since_us, now_us)
         if is_unobstructed and now_us - since_us > self._shortest_us:
             self._judge(since_us, now_us)
+            if now_us - since_us > self._bounds.client_us and self._is_served():
+                self._judge_readers(since_us, now_us)
 
     def on_any_link(self, step: steps.LinkChange) -> None:
         """A link changes, wherever it is."""
@@ -359,11 +367,25 @@ class NeedlessWait(Checker):
     def on_position(self, step: steps.Position) -> None:
         if step.kind not in _WHILE_READING:
             self._began_us[step.consumer] = step.at_us
+            self._positions.pop(step.consumer, None)
 
     def on_read(self, step: steps.Read) -> None:
         first = step.batches[0].first_id
         since_us = max(self._passed_us.get(first, step.at_us), self._began_us.get(step.consumer, 0))
         self._judge_client("read", since_us, step.at_us, f"consumer {step.consumer} did not read record {first}")
+        if (step.consumer - steps.CLIENTS) % _CLIENTS_EACH == _CONSUMER:
+            self._positions[step.consumer] = step.end
+
+    def _judge_readers(self, since_us: int, now_us: int) -> None:
+        """Judge reads that have not come."""
+        partition = self._partitions[self._leader]
+        for consumer, position in self._positions.items():
+            if partition.log.log_start <= position < partition.hw:
+                # No batch is there if a truncation has left the LEO above the data.
+                first = next((batch.first_id for batch in partition.log.between(position, position + 1)), -1)
+                began_us = max(since_us, self._began_us.get(consumer, 0), self._passed_us.get(first, now_us))
+                said = f"consumer {consumer} did not read record {first}"
+                self._wait_of_client("read", began_us, now_us, said)
 
     def on_ack(self, step: steps.Ack) -> None:
         since_us = self._passed_us.get(step.first_id, step.at_us)
@@ -380,8 +402,10 @@ class NeedlessWait(Checker):
         self._judge_client("commit", step.since_us, step.at_us, had, self._bounds.group_us)
 
     def _judge_client(self, kind: str, since_us: int, now_us: int, said: str, bound_us: int = 0) -> None:
-        since_us, leader = max(since_us, self._since_us), self._leader
-        bound_us = bound_us or self._bounds.client_us
+        self._wait_of_client(kind, max(since_us, self._since_us), now_us, said, bound_us)
+
+    def _wait_of_client(self, kind: str, since_us: int, now_us: int, said: str, bound_us: int = 0) -> None:
+        leader, bound_us = self._leader, bound_us or self._bounds.client_us
         if now_us - since_us <= bound_us or not self._is_controlled() or not self._is_served():
             return
         if len(self._leads) > 1:

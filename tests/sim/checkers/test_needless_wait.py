@@ -51,7 +51,7 @@ class Cluster:
         bounds = WaitBounds(**BOUNDS, waits_for_restarted=waits_for_restarted)
         self.checker = NeedlessWait(self.history, bounds, self.obstacles)
         self.now_us = 0
-        self.log = SimpleNamespace(log=SimpleNamespace(leo=0), hw=0, delayed=SimpleNamespace(waiting=[]))
+        self.log = SimpleNamespace(log=SimpleNamespace(leo=0, log_start=0), hw=0, delayed=SimpleNamespace(waiting=[]))
         for broker in (1, 2, 3):
             self.happens(steps.Start(broker, 1), steps.Registered(steps.REGISTERED, broker, 1))
         self.happens(steps.Elected(1, 0), steps.Isr(isr, 0))
@@ -393,6 +393,23 @@ def test_a_consumer_reads_what_a_leader_serves() -> None:
     sought = Cluster().happens(made(steps.HighWatermark, broker=1, committed=[Batch(0, 0, 0, 7)]))
     sought.after(9, steps.Position(steps.SEEK, 1002, 0))
     assert sought.after(1, steps.Read(1002, [Batch(0, 0, 0, 7)], 0, 0)).found(0) == []
+
+
+def test_a_consumer_that_reads_no_more_is_found_before_it_reads() -> None:
+    def waits(*then: steps.Step, consumer: int = 1002, log_start: int = 0) -> list[str]:
+        cluster = Cluster()
+        batches = [Batch(0, 0, 0, 7), Batch(1, 1, 0, 8)]
+        cluster.log.log = SimpleNamespace(leo=2, log_start=log_start, between=lambda start, end: batches[start:end])
+        cluster.log.hw = 2
+        cluster.happens(made(steps.HighWatermark, broker=1, committed=batches))
+        return cluster.after(1, steps.Read(consumer, batches[:1], 0, 0), *then).found(4.5)
+
+    assert waits() == ["read"]
+    assert waits(consumer=1003) == []  # It has read what it was to look for.
+    assert waits(log_start=2) == []
+    assert waits(steps.Position(steps.OUT_OF_RANGE, 1002, 1)) == []
+    assert waits(steps.Position(steps.COMMIT, 1002, 1)) == ["read"]
+    assert waits(steps.Pause(steps.PAUSE, 2)) == []
 
 
 def test_a_producer_learns_that_a_leader_has_its_batch() -> None:
