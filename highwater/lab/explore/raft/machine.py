@@ -26,7 +26,7 @@ from sim.protocol.raft.epoch_states import (
 from sim.protocol.raft.fetch_purgatory import FetchPurgatory
 from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
 from sim.protocol.raft.leader_state import LeaderState
-from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftLog
+from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftLog, RaftSnapshot
 from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
 
 LATER_US: Final = 1 << 40
@@ -37,21 +37,56 @@ Encoded = tuple[Any, ...]
 """A message: its class and the values of its slots; a response has the encoded request."""
 
 
+class FrozenLog(NamedTuple):
+    """A log, all of it on disk.
+
+    Attributes:
+        batches: those of its segment.
+        snapshots: of each snapshot, the batches that it stands for.
+        base_offset: where the segment begins; so for the others of `RaftLog`.
+    """
+
+    batches: tuple[RaftBatch, ...] = ()
+    snapshots: tuple[tuple[RaftBatch, ...], ...] = ()
+    base_offset: int = 0
+    start_offset: int = 0
+    epochs_offset: int = 0
+    has_epochs: bool = True
+    high_watermark: int = 0
+
+    @property
+    def stands_for(self) -> tuple[RaftBatch, ...]:
+        """All batches that it stands for: those of the snapshot that the segment begins with, and the segment's."""
+        before: tuple[RaftBatch, ...] = ()
+        if self.base_offset:
+            before = tuple(batch for batch in self.snapshots[-1] if batch.end_offset <= self.base_offset)
+        return before + self.batches
+
+    def thawed(self) -> RaftLog:
+        """The log of a process."""
+        log = RaftLog(self.batches, [_snapshot(content) for content in self.snapshots], self.base_offset)
+        log.start_offset, log.high_watermark = self.start_offset, self.high_watermark
+        log.epochs_offset, log.has_epochs = self.epochs_offset, self.has_epochs
+        return log
+
+
+def _snapshot(content: tuple[RaftBatch, ...]) -> RaftSnapshot:
+    return RaftSnapshot(content[-1], content, 0)
+
+
 class Snapshot(NamedTuple):
     """A member whose process runs.
 
     Attributes:
         state: class of its state, and what the state has.
-        log: its batches, all on disk.
-        log_high_watermark: of the log.
-        next_offset: of its listener.
+        log: its log.
+        next_offset: of its listener; -1 for a listener that is to begin with a snapshot.
         waits: (member, request in flight) pairs.
         parked: fetches that wait at it, with the answers computed on arrival.
     """
 
     state: tuple[Any, ...]
-    log: tuple[RaftBatch, ...]
-    log_high_watermark: int
+    log: FrozenLog
     next_offset: int
     waits: tuple[tuple[int, Encoded], ...]
     parked: tuple[tuple[Encoded, Encoded], ...]
@@ -107,6 +142,10 @@ class _Host(RaftHost):
     def handle_commit(self, batches: Sequence[RaftBatch]) -> None:
         self.told += batches
 
+    def handle_load_snapshot(self, snapshot: RaftSnapshot) -> None:
+        assert isinstance(snapshot.content, tuple)
+        self.told += snapshot.content
+
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         """Which controller is active follows from the state."""
 
@@ -124,10 +163,10 @@ class VoterMachine:
         self._outcomes: dict[Any, VoterOutcome] = {}
         self._batches: dict[Any, RaftBatch] = {}
 
-    def start(self, member: int, log: tuple[RaftBatch, ...], stored: ElectionState | None) -> VoterOutcome:
+    def start(self, member: int, log: RaftLog, stored: ElectionState | None) -> VoterOutcome:
         """Start a process on a disk."""
         host = _Host(stored or ElectionState(0), -1)
-        own = RaftLog(log)
+        own = log.reopened()
         client = KafkaRaftClient(member, VOTERS, own, stored, self._decide, CONFIG, host, 0)
         client.poll(0)
         return self._outcome(client, host)
@@ -139,7 +178,8 @@ class VoterMachine:
             member: its id.
             before: the member.
             event: ``receive`` with a message, ``timeout``, ``announce``, ``check-quorum``, ``expire`` (fetches that
-                wait), ``append`` with a record, or ``fail`` with members whose processes ended.
+                wait), ``append`` with a record, ``snapshot`` (of what the listener was told, and the log begins with
+                it), or ``fail`` with members whose processes ended.
             writes: number of writes that reach the disk, -1 for all.
         """
         key = member, before, event, writes
@@ -158,11 +198,10 @@ class VoterMachine:
             client.poll(0)
         except IllegalRaftStateError as error:
             # The process ends; its supervisor starts it again.
-            again = self.start(member, tuple(client.log.batches), host.stored)
+            again = self.start(member, client.log, host.stored)
             return again._replace(ended=str(error), told=self._told(client, host), restarted=True)
         except _PowerLossError:
-            kept = tuple(batch for batch in client.log.batches if batch.end_offset <= client.log.flushed_offset)
-            again = self.start(member, kept, host.stored)
+            again = self.start(member, client.log.after_power_loss(), host.stored)
             sent = (*[(node, encode(message)) for node, message in host.sent], *again.sent)
             return again._replace(sent=sent, told=self._told(client, host), restarted=True)
         return self._outcome(client, host)
@@ -179,6 +218,8 @@ class VoterMachine:
             _expire(state)
         elif kind == "append":
             client.prepare_append(client.quorum.epoch, (event[1],), 0)
+        elif kind == "snapshot":
+            self._make_snapshot(client)
         elif kind in ("expire", "fail"):
             self._end_fetches(client, event)
         else:
@@ -187,6 +228,12 @@ class VoterMachine:
                 state.begin_quorum_epoch_at_us = 0
             else:
                 state.check_quorum_at_us = 0
+
+    def _make_snapshot(self, client: KafkaRaftClient) -> None:
+        log, end = client.log, client._next_offset  # noqa: SLF001
+        snapshot = _snapshot(tuple(batch for batch in _freeze_log(log).stands_for if batch.end_offset <= end))
+        log.add_snapshot(snapshot)
+        log.delete_before_snapshot(snapshot.id)
 
     def _end_fetches(self, client: KafkaRaftClient, event: tuple[Any, ...]) -> None:
         """Answer the fetches that wait, or break the connections to members that ended."""
@@ -207,11 +254,12 @@ class VoterMachine:
         waits = tuple(sorted((node, encode(request)) for node, request in client.requests.in_flight.items()))
         parked = tuple((encode(fetch.request), encode(fetch.response)) for fetch in client._fetches._parked)  # noqa: SLF001
         log = client.log
+        begins = client._is_new and bool(log.snapshots)  # noqa: SLF001
+        log.batches = [self._interned(batch) for batch in log.batches]
         snapshot = Snapshot(
             _freeze_state(client.quorum.state),
-            tuple(self._interned(batch) for batch in log.batches),
-            log.high_watermark,
-            client._next_offset,  # noqa: SLF001
+            _freeze_log(log),
+            -1 if begins else client._next_offset,  # noqa: SLF001
             waits,
             parked,
         )
@@ -219,22 +267,25 @@ class VoterMachine:
         return VoterOutcome(snapshot, sent, self._told(client, host))
 
     def _told(self, client: KafkaRaftClient, host: _Host) -> tuple[tuple[int, RaftBatch], ...]:
-        places = {id(batch): place for place, batch in enumerate(client.log.batches)}
-        return tuple((places[id(batch)], self._interned(batch)) for batch in host.told)
+        places = {self._key(batch): place for place, batch in enumerate(_freeze_log(client.log).stands_for)}
+        return tuple((places[self._key(batch)], self._interned(batch)) for batch in host.told)
 
     def _interned(self, batch: RaftBatch) -> RaftBatch:
-        key = batch.base_offset, batch.epoch, tuple(batch.records), batch.is_control
-        return self._batches.setdefault(key, batch)
+        return self._batches.setdefault(self._key(batch), batch)
+
+    @staticmethod
+    def _key(batch: RaftBatch) -> tuple[Any, ...]:
+        return batch.base_offset, batch.epoch, tuple(batch.records), batch.is_control
 
     def _thaw(self, member: int, before: Snapshot, host: _Host) -> KafkaRaftClient:
-        log = RaftLog(before.log)
-        log.high_watermark = before.log_high_watermark
+        log = before.log.thawed()
         scratch = _Host(ElectionState(0), -1)
         client = KafkaRaftClient(member, VOTERS, log, None, self._decide, CONFIG, scratch, 0)
         client._host = host  # noqa: SLF001
         client.quorum._store = host.store  # noqa: SLF001
         client.quorum.state = _thaw_state(before.state)
-        client._next_offset = before.next_offset  # noqa: SLF001
+        client._next_offset = max(0, before.next_offset)  # noqa: SLF001
+        client._is_new = before.next_offset < 0  # noqa: SLF001
         client.requests.reset_all()
         for node, request in before.waits:
             client.requests.on_request_sent(node, _decode_request(request), 0)
@@ -296,6 +347,8 @@ def encode(message: RaftRequest | RaftResponse) -> Encoded:
             value = encode(value)
         elif isinstance(value, list):
             value = tuple(value)
+        elif isinstance(value, RaftSnapshot):
+            value = value.content
         values.append(value)
     return (type(message), *values)
 
@@ -308,7 +361,10 @@ def _decode_request(message: Encoded) -> RaftRequest:
 
 def _build(message: Encoded, instead: dict[str, Any]) -> object:
     """A message of its values: its constructor has a parameter for each, of the same name."""
-    return message[0](**(values_of(message) | instead))
+    values = values_of(message) | instead
+    if values.get("snapshot") is not None:
+        values["snapshot"] = _snapshot(values["snapshot"])
+    return message[0](**values)
 
 
 def _expire(state: EpochState) -> None:
@@ -325,13 +381,29 @@ def _expire(state: EpochState) -> None:
 # States: what makes a difference while time stands still.
 
 
+def _freeze_log(log: RaftLog) -> FrozenLog:
+    contents: list[tuple[RaftBatch, ...]] = []
+    for snapshot in log.snapshots:
+        assert isinstance(snapshot.content, tuple)
+        contents.append(snapshot.content)
+    return FrozenLog(
+        tuple(log.batches),
+        tuple(contents),
+        log.base_offset,
+        log.start_offset,
+        log.epochs_offset,
+        log.has_epochs,
+        log.high_watermark,
+    )
+
+
 def _freeze_state(state: EpochState) -> tuple[Any, ...]:
     common = type(state), state.epoch, state.high_watermark
     if isinstance(state, LeaderState):
         ends = tuple(replica.end_offset for replica in state._voters.values())  # noqa: SLF001
         return (*common, state.local_id, state.epoch_start_offset, ends, state.begin_quorum_epoch_at_us > 0)
     if isinstance(state, FollowerState):
-        return (*common, state.leader, state.voted, state.has_fetched_from_leader)
+        return (*common, state.leader, state.voted, state.has_fetched_from_leader, state.fetching_snapshot)
     if isinstance(state, ResignedState):
         return (*common, state.local_id, tuple(state.unacked_voters), state.preferred_successors)
     if isinstance(state, UnattachedState):
@@ -352,7 +424,7 @@ def _thaw_state(frozen: tuple[Any, ...]) -> EpochState:
         return _thaw_leader(epoch, high_watermark, rest)
     if cls is FollowerState:
         follower = FollowerState(epoch, rest[0], rest[1], high_watermark, LATER_US)
-        follower.has_fetched_from_leader = rest[2]
+        follower.has_fetched_from_leader, follower.fetching_snapshot = rest[2:]
         return follower
     if cls is ResignedState:
         resigned = ResignedState(rest[0], epoch, VOTERS, rest[2], LATER_US)

@@ -21,7 +21,7 @@ from highwater.lab.explore.raft.machine import (
 from highwater.lab.explore.search import Action
 from sim.protocol.decisions import Decisions
 from sim.protocol.raft.leader_state import LeaderState
-from sim.protocol.raft.raft_log import RaftBatch
+from sim.protocol.raft.raft_log import RaftBatch, RaftLog
 from sim.protocol.raft.raft_messages import NO_NODE
 from sim.protocol.rules import Rules
 
@@ -49,6 +49,7 @@ class QuorumBounds:
         losses: power losses in the middle of an event; what that event has not yet written is lost.
         wipes: voters that start again with an empty disk.
         forgets: voters that start again without the file quorum-state.
+        snapshots: snapshots that voters make, and with which their logs then begin.
     """
 
     epochs: int = 2
@@ -57,6 +58,7 @@ class QuorumBounds:
     losses: int = 1
     wipes: int = 0
     forgets: int = 0
+    snapshots: int = 0
 
 
 class State(NamedTuple):
@@ -68,7 +70,7 @@ class State(NamedTuple):
         leaders: (epoch, leader) pairs that were known so far.
         committed: what was reported as committed.
         high_watermark: the highest of a leader so far.
-        left: what is left of records, losses, wipes, forgets.
+        left: what is left of records, losses, wipes, forgets, snapshots.
         broken: kinds of violation that this event showed.
     """
 
@@ -77,7 +79,7 @@ class State(NamedTuple):
     leaders: tuple[tuple[int, int], ...]
     committed: tuple[RaftBatch, ...]
     high_watermark: int
-    left: tuple[int, int, int, int]
+    left: tuple[int, int, int, int, int]
     broken: tuple[str, ...] = ()
 
 
@@ -98,10 +100,10 @@ class ExploredQuorum:
 
     def first(self) -> int:
         """All voters are formatted: no log, no quorum-state."""
-        outcomes = [self.machine.start(member, (), None) for member in VOTERS]
+        outcomes = [self.machine.start(member, RaftLog(), None) for member in VOTERS]
         sent = [message for outcome in outcomes for message in outcome.sent]
         bounds = self.bounds
-        left = bounds.records, bounds.losses, bounds.wipes, bounds.forgets
+        left = bounds.records, bounds.losses, bounds.wipes, bounds.forgets, bounds.snapshots
         members = [outcome.after for outcome in outcomes]
         numbers = tuple(self._snapshots.number(member) for member in members)
         return self._states.number(State(numbers, self._network(members, sent), (), (), 0, left))
@@ -114,6 +116,8 @@ class ExploredQuorum:
             spent = state
             if event[0] == "append":
                 spent = state._replace(left=(state.left[0] - 1, *state.left[1:]))
+            elif event[0] == "snapshot":
+                spent = state._replace(left=(*state.left[:4], state.left[4] - 1))
             outcome = self.machine.act(member, before, event)
             yield (member, *event), self._after(spent, member, outcome, removed)
             if state.left[1]:
@@ -140,15 +144,15 @@ class ExploredQuorum:
             yield ("power-loss", member, writes, *event), self._after(spent, member, outcome, removed)
 
     def _disks(self, state: State) -> Iterator[tuple[Action, int]]:
-        records, losses, wipes, forgets = state.left
+        records, losses, wipes, forgets, snapshots = state.left
         for member in VOTERS:
             if wipes:
-                spent = state._replace(left=(records, losses, wipes - 1, forgets))
-                outcome = self.machine.start(member, (), None)._replace(restarted=True)
+                spent = state._replace(left=(records, losses, wipes - 1, forgets, snapshots))
+                outcome = self.machine.start(member, RaftLog(), None)._replace(restarted=True)
                 yield ("wipe", member), self._after(spent, member, outcome, None)
             if forgets:
-                spent = state._replace(left=(records, losses, wipes, forgets - 1))
-                log = self._member(state, member).log
+                spent = state._replace(left=(records, losses, wipes, forgets - 1, snapshots))
+                log = self._member(state, member).log.thawed()
                 outcome = self.machine.start(member, log, None)._replace(restarted=True)
                 yield ("forget", member), self._after(spent, member, outcome, None)
 
@@ -169,6 +173,8 @@ class ExploredQuorum:
                     yield member, ("announce",), None
             elif may_stand:
                 yield member, ("timeout",), None
+            if state.left[4] and snapshot.next_offset > snapshot.log.start_offset:
+                yield member, ("snapshot",), None
             # From KIP-1166 on, whatever the answer would tell has answered the fetch before.
             if snapshot.parked and not self.decide.hw_answers_fetches.answer:
                 yield member, ("expire",), None
@@ -267,6 +273,8 @@ class ExploredQuorum:
             return f"voter {member} gets {pre}{name} of {source} (epoch {epoch}){more}"
         if kind == "append":
             return f"the controller of voter {member} appends {event[1]}"
+        if kind == "snapshot":
+            return f"voter {member} makes a snapshot, with which its log begins"
         if kind == "expire":
             return f"fetches that wait at voter {member} expire"
         if kind == "announce":
@@ -281,8 +289,11 @@ class ExploredQuorum:
             snapshot = self._member(state, member)
             cls, epoch, known = snapshot.state[:3]
             log = " ".join(
-                "L" + str(batch.epoch) if batch.is_control else str(batch.records[0]) for batch in snapshot.log
+                "L" + str(batch.epoch) if batch.is_control else str(batch.records[0])
+                for batch in snapshot.log.stands_for
             )
+            if snapshot.log.start_offset:
+                log += f" from {snapshot.log.start_offset}"
             name = cls.__name__.removesuffix("State")
             parts.append(f"{member} {name} {epoch} [{log}] HW {'-' if known is None else known}")
         return "; ".join(parts)
@@ -321,7 +332,7 @@ class _Judged:
             cls, epoch, known = snapshot.state[:3]
             if cls is not LeaderState or epoch != newest:
                 continue
-            if list(snapshot.log[: len(self.committed)]) != self.committed:
+            if list(snapshot.log.stands_for[: len(self.committed)]) != self.committed:
                 self.broken.add("committed-metadata-lost")
             if known is not None and known < self.high_watermark:
                 self.broken.add("high-watermark-regression")

@@ -7,7 +7,7 @@ from highwater.lab.explore.raft.world import KINDS, VIOLATIONS, ExploredQuorum, 
 from highwater.lab.explore.search import Found, search
 from sim.errors import InputError
 from sim.protocol.modes import MODES
-from sim.protocol.raft.raft_log import OffsetAndEpoch
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftLog
 from tests.plain import needs_sources
 
 
@@ -26,6 +26,21 @@ def test_one_election_and_one_power_loss_do_no_harm() -> None:
 def test_pre_votes_do_no_harm() -> None:
     _, found = explored("elr-4.3", QuorumBounds(epochs=1, records=0, losses=0))
     assert (found.exhausted, found.paths) == (True, {})
+
+
+@pytest.mark.world
+def test_a_snapshot_with_which_a_log_begins_does_no_harm() -> None:
+    _, found = explored("kraft", QuorumBounds(epochs=1, records=1, losses=0, snapshots=1), 80_000)
+    assert (found.exhausted, found.states, found.paths) == (True, 64_900, {})
+
+
+@needs_sources
+def test_a_leader_that_sends_no_snapshot_reads_what_its_log_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RaftLog, "snapshot_instead", lambda *_: None)
+    world, found = explored("kraft", QuorumBounds(epochs=1, records=0, losses=0, snapshots=1))
+    events = [world.event(action) for action, _ in found.paths["member-ends"]]
+    assert "voter 1 makes a snapshot, with which its log begins" in events
+    assert events[-1].startswith("voter 1 gets FetchRequest of")
 
 
 @pytest.mark.parametrize(("mode", "events"), [("kraft", 7), ("elr-4.3", 11)])
@@ -48,7 +63,8 @@ def test_votes_for_shorter_logs_lose_committed_metadata(monkeypatch: pytest.Monk
 
 
 def test_every_event_and_state_has_words() -> None:
-    world, found = explored("elr-4.3", QuorumBounds(epochs=2, records=1, losses=1, wipes=1, forgets=1), 3_000)
+    bounds = QuorumBounds(epochs=2, records=1, losses=1, wipes=1, forgets=1, snapshots=1)
+    world, found = explored("elr-4.3", bounds, 3_000)
     assert not found.exhausted
     for number in range(0, 2_000, 50):
         assert world.describe(number)
