@@ -48,8 +48,7 @@ class MetadataMatching(Checker):
         content = step.snapshot.content
         assert isinstance(content, MetadataImage)
         if image.changes_to(content) or content.changes_to(image):
-            quorum = "committed records lead to"
-            detail = f"the snapshot that process {step.node} made of offset {offset} has another state than {quorum}"
+            detail = f"process {step.node} made a snapshot of offset {offset}, which differs from the committed records"
             self._warns("metadata-mismatch", step.at_us, detail, weak=())
 
     def _image_at(self, offset: int) -> MetadataImage:

@@ -63,13 +63,15 @@ class SnapshotGenerator:
     def published(self, offset: int) -> None:
         """The process has applied all records up to an end offset. Kafka: SnapshotGenerator#publishLogDelta.
 
-        Nothing is written in the middle of a batch (KAFKA-14619).
+        Nothing is written in the middle of a batch (KAFKA-14619), nor of less than the last snapshot has, which a log
+        may end before after committed metadata was lost.
         """
         now_us = self._kernel.now_us
         if now_us < self.due_us():
             return
         log, before = self._log, self._log.latest_snapshot
-        batches = log.read(0 if before is None else before.id.offset, offset)
+        first = 0 if before is None else before.id.offset
+        batches = log.read(first, offset) if first < offset else []
         if not batches or batches[-1].end_offset != offset:
             return
         self._reset()
