@@ -38,7 +38,7 @@ log.retention.check.interval.ms log.retention.hours log.retention.minutes log.re
 log.roll.jitter.hours log.roll.jitter.ms log.roll.ms log.segment.delete.delay.ms max.compaction.lag.ms
 max.connections max.connections.per.ip max.message.bytes message.downconversion.enable message.format.version
 message.max.bytes message.timestamp.type metadata.log.dir metadata.log.segment.bytes metadata.max.retention.bytes
-metadata.max.retention.ms min.cleanable.dirty.ratio min.compaction.lag.ms node.id num.io.threads
+min.cleanable.dirty.ratio min.compaction.lag.ms node.id num.io.threads
 num.network.threads num.partitions num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
 num.replica.fetchers offset.metadata.max.bytes offsets.commit.required.acks
 offsets.retention.minutes offsets.topic.num.partitions port preallocate

@@ -138,6 +138,7 @@ class Execution:
                 election_us=elections_us(self.config) if partition is first_partition and is_replicated else 0,
                 idle_us=idle_quorum_us(self.config),
                 judges_elections=self._judges_elections,
+                recovers=self.rules.unclean_recovery != "election",
             )
             for partition in (first_partition, *others)
         }
@@ -206,8 +207,7 @@ class Execution:
     @property
     def _judges_elections(self) -> bool:
         """Whether no setting allows a leader that may lack records, and no script chooses it."""
-        is_election = self.rules.unclean_recovery == "election"
-        return is_election and self.scenario.control != "scripted" and not elects_uncleanly(self.config, self.rules)
+        return self.scenario.control != "scripted" and not self.config["unclean.leader.election.enable"]
 
     def _wait_bounds(self, brokers: Iterable[int]) -> WaitBounds | None:
         """The bounds of waits, if the run judges them. It does not while a script decides, or if any link may lose

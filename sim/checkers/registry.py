@@ -94,7 +94,7 @@ class Checkers:
     """The checkers of a partition; `plugged`: those of plug-ins, too. `bounds` and `obstacles` are for `NeedlessWait`,
     which judges only runs that ask for it (``sim.judge.waits``); `election_us` and `idle_us` are the bounds of
     `QuorumProgress` for the first partition of a run whose controllers are processes, and otherwise 0;
-    `judges_elections`: whether `CleanElections` judges.
+    `judges_elections`: whether there is `CleanElections`; `recovers`: see there.
     """
 
     def __init__(
@@ -107,6 +107,7 @@ class Checkers:
         election_us: int = 0,
         idle_us: int = 0,
         judges_elections: bool = False,
+        recovers: bool = False,
     ) -> None:
         self._coverage = recorder.coverage
         kinds = CHECKERS if plugged else CHECKERS[:_OWN]
@@ -116,7 +117,7 @@ class Checkers:
         if election_us:
             self._all.append(QuorumProgress(recorder.history, election_us, idle_us))
         if judges_elections:
-            self._all.append(CleanElections(recorder.history))
+            self._all.append(CleanElections(recorder.history, recovers=recovers))
         recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:

@@ -13,7 +13,7 @@ from tests.sim.checkers.driven import made
 def found(leader: int, *before: steps.Step) -> list[str]:
     """The violations if a leader is elected after these steps; the ISR was [1, 2] at first."""
     history = History()
-    checker = CleanElections(history)
+    checker = CleanElections(history, recovers=False)
     for step in (steps.Isr((1, 2), 0), *before, steps.Elected(leader, 1)):
         step.at_us = 5
         step.tell([checker])
