@@ -8,8 +8,8 @@ Kafka promises it with ``unclean.leader.election.enable``: "whether to enable re
 elected as leader as a last resort". Other checkers excuse what such an election loses, because the members of the
 ISR were gone.
 
-Does not verify: runs whose settings allow unclean elections, or whose controller recovers uncleanly by itself
-(``unclean.recovery.strategy``); elections after committed metadata was lost; decisions of a script.
+Does not verify: runs whose settings allow unclean elections; unclean elections of a controller that recovers
+uncleanly by itself (``unclean.recovery.strategy``); elections after committed metadata was lost; decisions of a script.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class CleanElections(Checker):
     """Remembers who may be elected.
 
     Args:
-        recovers: whether the controller may recover uncleanly by itself, so that nothing is a violation. Rows of modes
-            that differ only in that are taken over from one another, so such a run has the checker, too.
+        recovers: whether the controller may recover uncleanly by itself, so that no election of a partition that
+            recovers (`steps.Elected.recovering`) is a violation.
     """
 
     FINDINGS: ClassVar = (Finding("forbidden-election", ALWAYS),)
@@ -61,10 +61,10 @@ class CleanElections(Checker):
         leader = step.broker
         allowed = {*self._isr, *self._elr, *self._last_known, *self._proposed}
         self._proposed = ()
-        if leader == NO_LEADER or self._are_unclean_allowed:
+        if leader == NO_LEADER or self._are_unclean_allowed or (self._recovers and step.recovering):
             return
         self.decided = True
-        if leader not in allowed and not self._recovers:
+        if leader not in allowed:
             detail = (
                 f"broker {leader} was elected in leader epoch {step.epoch}, from outside ISR {sorted(self._isr)} "
                 f"and ELR {sorted(self._elr)}, which nothing allows"

@@ -68,7 +68,9 @@ class MetadataHistory:
         if record.leader != old.leader:
             if record.leader:
                 self._note_forced(record.leader, old)
-            recorder.record(steps.Elected(record.leader, record.leader_epoch, by_isr=False))
+            recorder.record(
+                steps.Elected(record.leader, record.leader_epoch, by_isr=False, recovering=record.recovering)
+            )
         elif record.leader_epoch > old.leader_epoch:
             recorder.record(steps.EpochRaised(record.leader, record.leader_epoch))
         if record.isr != old.isr:

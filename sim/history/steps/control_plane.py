@@ -23,22 +23,26 @@ ELECTED: Final[StepKind] = StepKind(
 
 
 class Elected(InEpoch):
-    """A leader was elected, 0 for none; without `by_isr` the election was unclean.
+    """A leader was elected, 0 for none.
 
     Attributes:
         broker: the leader, 0 for none.
-        by_isr: whether it was elected from ISR or ELR; otherwise the election was unclean.
+        by_isr: whether a leader from outside the ISR means an unclean election; without it, the control plane elects
+            from the ELR, too, and records `UNCLEAN_ELECTION` itself.
+        recovering: whether the partition recovers from an unclean election (LeaderRecoveryState), this one or an
+            earlier one.
     """
 
-    __slots__ = ("by_isr",)
+    __slots__ = ("by_isr", "recovering")
 
     kind = ELECTED
 
-    def __init__(self, leader: int, epoch: int, *, by_isr: bool = True) -> None:
+    def __init__(self, leader: int, epoch: int, *, by_isr: bool = True, recovering: bool = False) -> None:
         self.broker = leader
         self.epoch = epoch
         self.offset = self.other = 0
         self.by_isr = by_isr
+        self.recovering = recovering
 
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:

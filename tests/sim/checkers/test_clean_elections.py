@@ -10,11 +10,11 @@ from sim.history.history import History
 from tests.sim.checkers.driven import made
 
 
-def found(leader: int, *before: steps.Step) -> list[str]:
+def found(leader: int, *before: steps.Step, recovers: bool = False, recovering: bool = False) -> list[str]:
     """The violations if a leader is elected after these steps; the ISR was [1, 2] at first."""
     history = History()
-    checker = CleanElections(history, recovers=False)
-    for step in (steps.Isr((1, 2), 0), *before, steps.Elected(leader, 1)):
+    checker = CleanElections(history, recovers=recovers)
+    for step in (steps.Isr((1, 2), 0), *before, steps.Elected(leader, 1, recovering=recovering)):
         step.at_us = 5
         step.tell([checker])
     return [violation.kind for violation in history.findings.violations]
@@ -45,3 +45,9 @@ def test_the_isr_that_a_leader_has_proposed_counts_until_another_one_is_persiste
 def test_an_administrator_may_accept_the_loss() -> None:
     assert found(3, steps.Fact(steps.UNCLEAN_ELECTION, 0)) == []
     assert found(3, made(steps.MetadataLost)) == []
+
+
+def test_a_controller_that_recovers_uncleanly_may_elect_a_leader_that_recovers_and_no_other() -> None:
+    assert found(3, recovers=True, recovering=True) == []
+    assert found(3, recovers=True) == ["forbidden-election"]
+    assert found(3, recovering=True) == ["forbidden-election"]
