@@ -112,7 +112,7 @@ class RaftControllers:
         holders = [other for other, machine in self.machines.items() if other != node and ledger.holds_all(machine)]
         return len(holders) <= len(self.machines) // 2
 
-    def without(self, end_offset: int) -> int:
+    def lacking(self, end_offset: int) -> int:
         """Number of controllers that do not have the metadata log up to an offset on disk."""
         return sum([machine.log.flushed_offset < end_offset for machine in self.machines.values()])
 
@@ -137,9 +137,9 @@ class RaftControllers:
         machine = self.machines[node]
         self.end_idle()
         ran, had = node in self.running, machine.log.end_offset > 0 or machine.election is not None
-        self._end(node, "disk-replaced", silently=True, lost=0)
         machine.replace_disk()
         machine.has_power = False
+        self._end(node, "disk-replaced", silently=True, lost=0)
         return ran or had
 
     def lose_election(self, node: int) -> bool:

@@ -92,7 +92,7 @@ class RaftQuorum(QuorumPlane):
     # What controllers report.
 
     def _note_commit(self, node: int, incarnation: int, batches: Sequence[RaftBatch]) -> None:
-        lacks = self.controllers.without(batches[-1].end_offset)
+        lacks = self.controllers.lacking(batches[-1].end_offset)
         elided = self.kernel.relives
         self.recorder.record(steps.RaftCommit(node, incarnation, batches, elided=elided, lacks=lacks))
 

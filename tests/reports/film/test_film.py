@@ -133,3 +133,16 @@ def test_each_controller_of_a_quorum_has_a_lane_and_its_state() -> None:
         assert all(fields["flushed"] <= fields["leo"] for fields in states.values())
     assert len(active) > 1
     assert as_json(shown(*LOSES))["controllers"] == []
+
+
+def test_a_replaced_disk_of_a_controller_is_empty_from_that_step_on() -> None:
+    page = as_json(shown("quorum-snapshot-lost", "elr-4.3", 0))
+    logs: dict[int, dict[str, Any]] = {node: {} for node in page["controllers"]}
+    replaced = 0
+    for frame in page["frames"]:
+        for node, fields in frame[4].get("c", {}).items():
+            logs[node] |= fields
+        if frame[2] == "controller-end" and "disk-replaced" in frame[3]:
+            replaced += 1
+            assert (logs[frame[1]]["leo"], logs[frame[1]]["flushed"]) == (0, 0)
+    assert replaced > 0
