@@ -38,7 +38,7 @@ READS_FROM_FOLLOWERS: Final[Where] = (("read_replica", ("any", "in-sync")),)
 """In modes whose followers serve consumers."""
 RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-inspection")),)
 CONTROLLER_KEYS: Final = frozenset({"metadata.log.max.snapshot.interval.ms", "metadata.max.retention.ms"})
-"""Keys that only controllers have which are processes, and brokers that observe them."""
+"""Keys that have an effect only with ``control = "quorum"``, where controllers are processes with metadata logs."""
 
 
 GROUP_OFFSETS: Final = "sim.group.offsets"

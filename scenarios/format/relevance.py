@@ -20,7 +20,7 @@ OF_CONTROLLERS: Final = CONTROLLER_KEYS | {
     "raft_high_watermark",
     "begin_quorum_epoch",
 }
-"""Rules and keys that only controllers have which are processes."""
+"""Rules and keys that have an effect only with ``control = "quorum"``, where controllers are processes."""
 
 
 def idle(
@@ -33,27 +33,28 @@ def idle(
 
     `named` are rules whose values the modes have already.
     """
-    asked: dict[str, Where] = {f"rule {name}": RULES[name].where for name in (*(rules or ()), *named) if name in RULES}
-    asked |= {f"setting {key}": KEYS[key].where for key in settings}
+    asked = {("rule", name): RULES[name].where for name in (*(rules or ()), *named) if name in RULES}
+    asked |= {("setting", key): KEYS[key].where for key in settings}
     brokers_of = [(scenario, mode, list(in_force(scenario, mode, rules or {}))) for scenario, mode in runs]
     lines = []
-    for what, where in asked.items():
-        missing = [(mode.name, _missing(what, where, scenario, brokers)) for scenario, mode, brokers in brokers_of]
+    for (kind, word), where in asked.items():
+        missing = [(mode.name, _missing(word, where, scenario, brokers)) for scenario, mode, brokers in brokers_of]
         decides = {name for name, reason in missing if not reason}
         reasons: dict[str, dict[str, None]] = {}
         for name, reason in missing:
             if name not in decides:
                 reasons.setdefault(reason, {})[name] = None
-        lines += [f"{what} has no effect in {', '.join(names)}: it needs {reason}" for reason, names in reasons.items()]
+        lines += [
+            f"{kind} {word} has no effect in {', '.join(names)}: it needs {reason}" for reason, names in reasons.items()
+        ]
     return lines
 
 
-def _missing(what: str, where: Where, scenario: Scenario, brokers: list[Rules]) -> str:
-    """What a rule or setting needs to have an effect in a run; empty if it has one."""
-    for name, values in unmet(where, brokers):
-        return f"{name}={'|'.join(values)}"
-    needs_controllers = what.rpartition(" ")[2] in OF_CONTROLLERS and not scenario.controller_count
-    return 'control = "quorum"' if needs_controllers else ""
+def _missing(name: str, where: Where, scenario: Scenario, brokers: list[Rules]) -> str:
+    """What a rule or key needs to have an effect in a run; empty if it has one."""
+    if conditions := [f"{rule}={'|'.join(values)}" for rule, values in unmet(where, brokers)]:
+        return conditions[0]
+    return 'control = "quorum"' if name in OF_CONTROLLERS and not scenario.controller_count else ""
 
 
 def in_force(scenario: Scenario, mode: Mode, rules: Mapping[str, str]) -> Iterator[Rules]:

@@ -135,7 +135,7 @@ _GROUPS: Final = (
             r"|metadata\.max\.idle\.interval\.ms"
             r"|initial\.broker\.registration.*|server\.max\.startup\..*"
         ),
-        'only with control = "quorum" do controllers replicate the metadata log, with Kafka\'s defaults of these keys',
+        'controllers replicate the metadata log only with control = "quorum", with Kafka\'s default of this key',
     ),
     (r"zookeeper\..*", "ZooKeeper never fails, and answers at once"),
     (

@@ -26,11 +26,11 @@ Verifies, for each partition:
   of the ISR is elected;
 - ``read``: a consumer that has read reads what the HW of a leader that serves has passed, unless it began to read
   elsewhere since;
-- ``answer``: a producer receives success for what the HW of such a leader has passed;
+- ``answer``: a producer receives success for what the HW of a leader that serves has passed;
 - ``refuse``: a broker that leads no longer answers the writes that wait for the HW;
 - ``commit``: in the history of ``__consumer_offsets``, its leader, as coordinator of the groups, answers consumers;
-- ``write``: no batch without a sequence expires (``delivery.timeout.ms``) while such a leader and min.insync.replicas
-  live replicas are in sync;
+- ``write``: no batch without a sequence expires (``delivery.timeout.ms``) while a leader serves and
+  min.insync.replicas live replicas are in sync;
 - ``create``: the controller creates partitions if as many brokers run with open sessions as there are replicas;
 - ``send``: a producer sends a batch to a leader that it knows and may send to, whatever another partition waits for.
   Faults elsewhere and turns are no excuse for it.
@@ -68,8 +68,8 @@ class WaitBounds:
         elect_us: from an open session of a candidate, without a leader, to its election.
         session_us: from the end of a leader's process to the end of its session.
         lead_us: from an election to the leadership.
-        stay_us: how long a member of the ISR may lack a record for certain.
-        leave_us: from an append that a member of the ISR does not fetch to its end in the ISR.
+        stay_us: how long a member of the ISR may lack a record before a leader may remove it.
+        leave_us: from an append that a member of the ISR does not fetch until the leader removes that member.
         retry_us: how long a request to the controller, or a fetch, may take if it was lost.
         balance_us: from a preferred leader in the ISR to its election.
         rejoin_us: from an open session and a serving leader to the ISR.
@@ -134,7 +134,7 @@ class WaitBounds:
 
     @property
     def shortest_us(self) -> int:
-        """The shortest of them."""
+        """The shortest bound of the waits that `NeedlessWait` judges from turn to turn."""
         return min(
             *(self.elect_us, self.session_us, self.lead_us),
             *(self.rejoin_us, self.acknowledge_us, self.request_us),
@@ -146,6 +146,7 @@ class Obstacles(steps.Listener):
     processes that stand still. One for all partitions of a run.
 
     Attributes:
+        links: the faults of links.
         still: number of reasons why processes do not respond, over all partitions.
         waits: the checkers of the partitions that exist.
         lost_us: time over the bounds, in all partitions, also of deleted ones.
@@ -154,20 +155,15 @@ class Obstacles(steps.Listener):
     of_cluster: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._links = BadLinks()
+        self.links = BadLinks()
         self.still = 0
         self.lost_us = 0
         self.waits: list[NeedlessWait] = []
 
-    @property
-    def links(self) -> BadLinks:
-        """The faults of links."""
-        return self._links
-
     def on_link(self, step: steps.LinkChange) -> None:
         for wait in self.waits:
             wait.on_any_link(step)
-        self._links.note(step)
+        self.links.note(step)
 
 
 class NeedlessWait(Checker):
@@ -353,8 +349,8 @@ class NeedlessWait(Checker):
             if max(lacks_us, down_us) > bounds.stay_us:
                 continue
             detail = (
-                f"leader {leader} removes broker {broker} from the ISR, which lacks records for "
-                f"{lacks_us / 1e6:.3f} s; nothing was in the way for {calm_us / 1e6:.3f} s before"
+                f"leader {leader} removes broker {broker} from the ISR; that broker lacks records for "
+                f"{lacks_us / 1e6:.3f} s, and nothing was in the way for {calm_us / 1e6:.3f} s before"
             )
             self._violates("needless-shrink", now_us, detail)
 

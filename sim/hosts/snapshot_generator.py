@@ -13,7 +13,7 @@ from sim.protocol.raft.raft_log import RaftLog, RaftSnapshot
 from sim.protocol.raft.request_manager import NEVER
 
 APPROACH_US: Final = 1_000_000
-"""So long before a snapshot is due, and before one is removed, no idle time of the quorum begins or lasts."""
+"""No idle time of the quorum begins or lasts within this time before a snapshot is made or removed."""
 
 
 class SnapshotGenerator:

@@ -52,6 +52,6 @@ class MetadataDelta:
         """
         if begins or not self.configs:
             return False
-        if not self.partitions:  # Deletions take no heed of it.
+        if not self.partitions:  # A deletion reads no configuration, so the order decides nothing.
             return bool(self.deleted) and decide.applies_configs_last.answer
         return decide.applies_configs_last.yes()

@@ -95,7 +95,7 @@ class RaftLog:
         snapshots: the snapshots, oldest first.
         start_offset: offset of the first record that can be read.
         epochs_offset: from where on the file of leader epochs knows the epochs of records.
-        has_epochs: whether it has an entry, if there are records.
+        has_epochs: whether the file of leader epochs has an entry; of no meaning for a log without records.
         flushed_offset: end offset of what power loss keeps.
         high_watermark: end offset of what is committed as far as this process knows, `start_offset` at first.
     """
@@ -166,6 +166,11 @@ class RaftLog:
     def end_offset(self) -> int:
         """Offset of the next record. Kafka: RaftLog#endOffset (4.3-4.4)."""
         return self.batches[-1].end_offset if self.batches else self.base_offset
+
+    @property
+    def latest_epoch(self) -> int:
+        """The last epoch of the file of leader epochs, 0 without one. Kafka: UnifiedLog#latestEpoch (3.9-4.4)."""
+        return self.batches[-1].epoch if self.batches and self.has_epochs else 0
 
     @property
     def last_fetched_epoch(self) -> int:
@@ -303,14 +308,14 @@ class RaftLog:
         if not self.snapshots:
             return False
         latest = self.snapshots[-1]
-        last_epoch = self.batches[-1].epoch if self.batches and self.has_epochs else 0
-        if latest.id.is_up_to_date(OffsetAndEpoch(self.end_offset + 1, last_epoch)):
-            self.batches.clear()
-            self.base_offset = self.start_offset = self.high_watermark = self.flushed_offset = latest.id.offset
-            self.epochs_offset, self.has_epochs = latest.id.offset, True
-            self.snapshots = [latest]
-            return True
-        return False
+        offset, epoch = latest.id
+        if (epoch, offset) <= (self.latest_epoch, self.end_offset):
+            return False
+        self.batches.clear()
+        self.base_offset = self.start_offset = self.high_watermark = self.flushed_offset = offset
+        self.epochs_offset, self.has_epochs = offset, True
+        self.snapshots = [latest]
+        return True
 
     def delete_before_snapshot(self, id: OffsetAndEpoch) -> bool:  # noqa: A002
         """Let the log begin at a snapshot, and remove those before; returns whether anything is removed.
