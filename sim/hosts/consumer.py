@@ -63,6 +63,7 @@ class Consumer(PositionRequests):
 
     __slots__ = (
         "_committed",
+        "_end_offset_asked_us",
         "_end_offset_request",
         "_exposed_when_asked",
         "_group",
@@ -99,7 +100,7 @@ class Consumer(PositionRequests):
         self._prepared_us = 0
         self._end_offset_request: ListOffsetsRequest | None = None
         self._exposed_when_asked: Exposed | None = None
-        self._asked_us = 0
+        self._end_offset_asked_us = 0
         self._lookup: ListOffsetsRequest | None = None
 
     def receive(self, message: Event) -> None:
@@ -470,7 +471,7 @@ class Consumer(PositionRequests):
         channel = self.channel()
         if channel is not None:
             self._exposed_when_asked = self.recorder.history.clients.exposed
-            self._asked_us = self.kernel.now_us
+            self._end_offset_asked_us = self.kernel.now_us
             self._end_offset_request = self._ask_offset(channel, LATEST)
 
     def ask_regularly_from(self, first_us: int) -> None:
@@ -494,7 +495,7 @@ class Consumer(PositionRequests):
             self._end_offset_request = None
             if not reply.error:
                 self.recorder.record(
-                    steps.EndOffset(self._exposed_when_asked, self._asked_us, reply.offset, reply.leader_epoch)
+                    steps.EndOffset(self._exposed_when_asked, self._end_offset_asked_us, reply.offset, reply.leader_epoch)
                 )
             elif reply.error == OFFSET_NOT_AVAILABLE:
                 self.reached(probes.OFFSET_UNAVAILABLE)

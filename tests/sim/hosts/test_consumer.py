@@ -89,6 +89,21 @@ def test_a_metadata_request_that_ends_with_its_connection_is_sent_again() -> Non
     assert not consumer.is_stuck
 
 
+def test_a_lost_metadata_request_times_out_also_if_end_offsets_are_asked_for_more_often() -> None:
+    world = World(config={"request.timeout.ms": 10_000}).ready()
+    consumer = world.cluster.consumer
+    world.cluster.links.cut(1, consumer.node)
+    world.cluster.links.cut(2, consumer.node)
+    world.cluster.links.cut(3, consumer.node)
+    consumer.refresh()
+    lost = consumer._asked
+    assert lost is not None
+    for _ in range(3):
+        world.run(4)
+        consumer.ask_end_offset()
+    assert consumer._asked is not lost
+
+
 def test_a_fetch_ends_with_its_connection_also_while_no_leader_is_known() -> None:
     world = World().ready()
     consumer = world.cluster.consumer
