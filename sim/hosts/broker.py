@@ -262,10 +262,12 @@ class Broker(BrokerNode):
         super().end()
         self.apis.end()
         self.replica_manager.end()
-        self.coordinator = None
         self._loaded = noop
 
     def dispose(self) -> None:
+        if self.coordinator is not None:
+            self.coordinator.dispose()
+            self.coordinator = None
         self.replica_manager.dispose()
         del self.apis, self.backlog, self.replica_manager
 

@@ -103,6 +103,10 @@ class Consumer(PositionRequests):
         self._end_offset_asked_us = 0
         self._lookup: ListOffsetsRequest | None = None
 
+    def dispose(self) -> None:
+        """See `sim.hosts.cluster.Cluster.dispose`."""
+        self._group = None
+
     def receive(self, message: Event) -> None:
         if isinstance(message, FetchResponse):
             self.on_fetch_reply(message)

@@ -84,13 +84,17 @@ class ControllerServer:
 
     def dispose(self) -> None:
         """See `Cluster.dispose`."""
+        self.active.end()
         del self.active, self.history, self.log, self.sessions
 
     # Failover and periodic tasks.
 
     def _take_over(self) -> None:
         """Activate another controller, which knows only the log. Kafka: QuorumController#claim."""
-        image = self.active.image if self.epoch else MetadataImage()
+        image = MetadataImage()
+        if self.epoch:
+            image = self.active.image
+            self.active.end()
         self.epoch += 1
         settings = self.settings
         self.active = QuorumController(image, self._decide, self, self._config, self._min_isrs)

@@ -51,12 +51,17 @@ class HostedCoordinator(CoordinatorHost):
         group: the coordinator.
     """
 
+    __deletable__ = ("group",)
     __slots__ = ("_broker", "_replicas", "group")
 
     def __init__(self, broker: BrokerNode, replicas: HostedReplicas, offsets: CommittedOffsets) -> None:
         self._broker = broker
         self._replicas = replicas
         self.group = GroupCoordinator(broker.decide, self, offsets)
+
+    def dispose(self) -> None:
+        """See `sim.hosts.cluster.Cluster.dispose`."""
+        del self.group
 
     def receive(self, message: Event) -> bool:
         """Handle a consumer's request; False if the message is none."""

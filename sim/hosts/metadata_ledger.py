@@ -103,6 +103,7 @@ class MetadataLedger:
     def _renew_view(self) -> None:
         setup = self._setup
         self.view = QuorumController(self.image, setup.decide, _Unchanging(), setup.config, setup.min_isrs)
+        self.view.end()
 
     def holds_all(self, machine: RaftMachine) -> bool:
         """Whether the disk of a machine has all that is committed."""

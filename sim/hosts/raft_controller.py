@@ -215,6 +215,7 @@ class RaftController(Node):
     def dispose(self) -> None:
         self.end_activity()
         self.member.dispose()
+        self.controller.dispose()
         self.reached = noop
         del self.controller, self.member
 

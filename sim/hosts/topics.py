@@ -151,6 +151,8 @@ class ClusterPartition:
         """See `sim.hosts.cluster.Cluster.dispose`."""
         for producer in self._producers:
             producer.dispose()
+        if self._consumer is not None:
+            self._consumer.dispose()
 
     def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
         """A new consumer that reads from an offset on and passes each read to a callback."""

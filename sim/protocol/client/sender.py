@@ -244,8 +244,10 @@ class Sender:
         self.in_flight.remove(send)
 
     def dispose(self) -> None:
-        """Break reference cycles with the host and with other partitions."""
+        """Break reference cycles with the host, with other partitions, and with who waits for a batch."""
         self._failed = None
+        self.queue.clear()
+        self.in_flight.clear()
         if self.sequences is not None:
             self.sequences.producer.partitions.clear()
             self.sequences = None

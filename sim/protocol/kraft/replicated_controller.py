@@ -152,6 +152,12 @@ class ReplicatedController:
         self.claim_epoch = NO_EPOCH
         self.stable_offset = 0
 
+    def dispose(self) -> None:
+        """Break reference cycles with the active controller's state machine."""
+        if self.active is not None:
+            self.active.end()
+            self.active = None
+
     @property
     def waits(self) -> bool:
         """Whether events wait for a commit."""
@@ -208,7 +214,7 @@ class ReplicatedController:
         """
         self.client.resign(self.claim_epoch)
         self.claim_epoch = NO_EPOCH
-        self.active = None
+        self.dispose()
         self._deferred.fail_all(NOT_CONTROLLER)
         self._revert()
         self._host.renounced()

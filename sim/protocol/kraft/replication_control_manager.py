@@ -503,6 +503,10 @@ class ReplicationControlManager:
         if self.recovery is not None:
             self.recovery.on_log_info(info)
 
+    def end(self) -> None:
+        """Forget unclean recoveries, which refer to this controller: it decides nothing more."""
+        self.recovery = None
+
     def recovery_timed_out(self, timer: int) -> None:
         """See `RecoveryHost.schedule_recovery_timeout`."""
         if self.recovery is not None:
