@@ -60,7 +60,8 @@ def wait_bounds(configs: Sequence[Mapping[str, Value]], rules: Rules) -> WaitBou
     - a fetch: ``replica.socket.timeout.ms``, and ``replica.fetch.backoff.ms`` after the error; then one that waits
       ``replica.fetch.wait.max.ms``, and one that shows the leader what the former brought;
     - a controlled shutdown, in which a broker is no candidate: three ``broker.heartbeat.interval.ms`` until the
-      controller allows it (BrokerLifecycleManager);
+      controller allows it (BrokerLifecycleManager), or the session timeout if a process has ended meanwhile, as the
+      controller waits until each unfenced broker has the metadata (BrokerHeartbeatManager);
     - a member of the ISR that does not fetch: ``replica.lag.time.max.ms``, and half of it until the leader looks
       (ReplicaManager: isr-expiration);
     - a batch that a producer sends again: ``retry.backoff.max.ms``;

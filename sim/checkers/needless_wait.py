@@ -516,6 +516,15 @@ class NeedlessWait(Checker):
             return [broker for broker in live if self._joined.get(broker) == self._up[broker]]
         return live
 
+    def _may_shutdown_wait(self) -> bool:
+        """Whether a controlled shutdown, in which a broker is no candidate, may wait for the end of a session: the
+        controller allows it when each unfenced broker has the metadata, and does not know which process has ended.
+        Kafka: BrokerHeartbeatManager#calculateNextBrokerState.
+        """
+        if self._controller > 0:
+            return False
+        return any(incarnation != self._up.get(broker, -1) for broker, incarnation in self._sessions.items())
+
     def _judge(self, since_us: int, now_us: int) -> None:
         self.decided = True
         leader = self._leader
@@ -530,7 +539,8 @@ class NeedlessWait(Checker):
             for broker in self._candidates()[:1]:
                 where = f"ISR {sorted(self._isr)}" if broker in self._isr else f"ELR {sorted(self._elr)}"
                 had = f"there is no leader, and broker {broker} of the {where} runs with an open session"
-                self._wait("elect", broker, since_us, now_us, self._bounds.elect_us, had)
+                bound_us = self._bounds.session_us if self._may_shutdown_wait() else self._bounds.elect_us
+                self._wait("elect", broker, since_us, now_us, bound_us, had)
         elif not self._is_live(leader):
             return
         elif self._leads.get(leader, -2) < self._epoch:

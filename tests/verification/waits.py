@@ -163,7 +163,8 @@ def _waiting(line: Timeline, at_us: int) -> Iterator[tuple[str, int, str]]:
         return
     elif not has_session:
         if candidates:
-            yield "elect", candidates[0], "elect"
+            ended = [broker for broker in line.own if line.session[broker].at(at_us) and not line.own[broker].at(at_us)]
+            yield "elect", candidates[0], "expire" if ended and controller <= 0 else "elect"
     elif not line.is_live(leader, at_us):
         return
     elif line.leads[leader].at(at_us) < line.epoch.at(at_us):

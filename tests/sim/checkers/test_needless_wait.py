@@ -197,6 +197,19 @@ def test_a_member_of_the_elr_is_a_candidate() -> None:
     assert alone.after(1, killed(1)).after(1, steps.SessionEnd(1)).found(100) == ["elect"]
 
 
+def test_a_controlled_shutdown_may_wait_for_the_session_of_an_ended_process() -> None:
+    """Also that of the only candidate, which the controller then does not elect."""
+
+    def leaderless() -> Cluster:
+        return Cluster(isr=(1, 2)).after(1, steps.Elected(0, 1))
+
+    assert leaderless().found(1.5) == ["elect"]
+    assert leaderless().happens(killed(3)).found(2) == []
+    assert leaderless().happens(killed(3)).found(2.5) == ["elect"]
+    assert leaderless().happens(killed(3), steps.SessionEnd(3)).found(1.5) == ["elect"]
+    assert leaderless().happens(killed(3), steps.Controller(1, 1)).found(1.5) == ["elect"]
+
+
 def test_restarted_members_are_candidates_only_where_controllers_elect_them() -> None:
     """Rule missed_bounce, value noticed: they may have lost records, so that the controller waits for all."""
 
