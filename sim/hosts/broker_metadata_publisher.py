@@ -12,7 +12,7 @@ from sim.hosts.kraft_replica_manager import KRaftReplicaManager
 from sim.hosts.metadata_log import FETCH_TIMEOUT_US
 from sim.hosts.peers import QuorumSessions
 from sim.kernel.scheduler import IdleCall
-from sim.protocol.kraft.metadata import Record
+from sim.protocol.kraft.metadata import PartitionRegistration, Record
 from sim.protocol.kraft.metadata_delta import MetadataDelta
 from sim.protocol.kraft.quorum_messages import MetadataRecords
 
@@ -146,8 +146,12 @@ class BrokerMetadataPublisher:
         image = metadata.image
         begins = image.offset == 0
         delta = MetadataDelta(fresh)
-        for record in fresh:
-            image.replay(record)
+        listed: set[str] | None = None
+        if broker.directories.are_several:
+            listed = self._listed(fresh)
+        else:
+            for record in fresh:
+                image.replay(record)
         image.offset = end
         for name in delta.deleted:
             metadata.forget(name)
@@ -160,9 +164,31 @@ class BrokerMetadataPublisher:
         states = list(delta.partitions.values())
         if states or live != metadata.live:
             metadata.update(states, live)
-        self._replicas.apply_delta(states, delta.deleted, self.published_us)
+        self._replicas.apply_delta(states, delta.deleted, self.published_us, listed)
         if last:
             self._apply_configs(delta)
+
+    def _listed(self, fresh: list[Record]) -> set[str]:
+        """Replay records. Returns the partitions whose log directories the broker looks at: the new ones, and those of
+        which it has been a replica if a record lists directories, as it does only if they or the replicas change.
+
+        A replica that a reassignment adds is not among them (`PartitionRegistration#directory` fails), so the
+        controller does not learn its directory from that.
+        Kafka: TopicDelta#localChanges, PartitionChangeBuilder#setAssignmentChanges.
+        """
+        image, node = self._metadata.image, self._broker.node
+        before: dict[str, PartitionRegistration | None] = {}
+        listed = set()
+        for record in fresh:
+            if isinstance(record, PartitionRegistration):
+                name = record.name
+                state = image.partitions.get(name)
+                former = before.setdefault(name, state)
+                is_new = former is None or state is None
+                if is_new or (former and state and node in former.replicas and _lists_directories(record, state, node)):
+                    listed.add(name)
+            image.replay(record)
+        return listed
 
     def _note_replayed(self, first: int, fresh: list[Record]) -> None:
         """Record the replay of records from an offset on."""
@@ -179,3 +205,8 @@ class BrokerMetadataPublisher:
             return self._metadata.live
         brokers = self._metadata.image.brokers
         return {broker: entry.broker_epoch for broker, entry in brokers.items() if not entry.fenced}
+
+
+def _lists_directories(record: PartitionRegistration, before: PartitionRegistration, node: int) -> bool:
+    """Whether a record lists log directories: those of the replicas, which are all different, have changed."""
+    return record.replicas != before.replicas or record.directory(node) != before.directory(node)

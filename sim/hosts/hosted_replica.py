@@ -33,6 +33,7 @@ from sim.protocol.messages import (
     Position,
     ProduceRequest,
     ProduceResponse,
+    topic_partition,
 )
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.fetch_results import READ, REFUSED, fetch_refusal, fetch_result, read_for_follower
@@ -84,12 +85,29 @@ class HostedReplicas:
         first = self.first
         return first if first is not None and first.name == name else self.replicas.get(name)
 
+    def hosted(self, name: str) -> HostedReplica | None:
+        """The replica of a partition, as requests find it: None also if it `was_deleted`.
+
+        Kafka: ReplicaManager#getPartitionOrException (2.6-4.4).
+        """
+        replica = self.replica(name)
+        if replica is not None and replica.partition.leader_epoch < 0 and self.was_deleted(replica):
+            return None
+        return replica
+
+    def was_deleted(self, replica: HostedReplica) -> bool:
+        """Whether the broker has deleted its replica of a partition that was reassigned; the object stays, empty."""
+        return replica.partition.leader_epoch < 0 and replica.name in self.metadata.known
+
     def without_replica(self, name: str, unknown: str = UNKNOWN_TOPIC_OR_PARTITION) -> str:
         """The error for a partition of which the broker has no replica: `unknown` if its metadata lacks the partition.
+        Of a deleted topic, one in a failed directory counts for the next topic of that name, until that has a replica.
 
         Kafka: ReplicaManager#getPartitionOrError (2.6-4.4).
         """
-        if name in self.offline:
+        if self.offline and name not in self.metadata.known:
+            return unknown
+        if self.offline and any(topic_partition(known) == topic_partition(name) for known in self.offline):
             self.broker.reached(probes.REPLICA_OFFLINE)
             return KAFKA_STORAGE_ERROR
         return NOT_LEADER_OR_FOLLOWER if name in self.metadata.known else unknown

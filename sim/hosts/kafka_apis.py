@@ -68,7 +68,7 @@ class KafkaApis(ProduceHandler):
 
     def _append(self, request: ProduceRequest) -> None:
         """Append one batch of a request."""
-        replica = self._replicas.replica(request.name)
+        replica = self._replicas.hosted(request.name)
         if replica is None:
             if request.acks:
                 error = self._replicas.without_replica(request.name)
@@ -78,7 +78,7 @@ class KafkaApis(ProduceHandler):
 
     def expire_produce(self, request: ProduceRequest) -> None:
         for batch in (request, *request.others):
-            replica = self._replicas.replica(batch.name)
+            replica = self._replicas.hosted(batch.name)
             if replica is not None:
                 replica.partition.delayed.expire(batch)
 
@@ -95,7 +95,7 @@ class KafkaApis(ProduceHandler):
         if self._sessions:
             self._close_session(request.replica)
         name, offset, epoch, last_epoch = request.positions[0]
-        replica = self._replicas.replica(name)
+        replica = self._replicas.hosted(name)
         if replica is None and (other := self._recreated(request, 0)):
             request, replica = _about(request, 0, other), self._replicas.replicas[other]
         if replica is None:
@@ -155,9 +155,10 @@ class KafkaApis(ProduceHandler):
         """
         if request.replica < 0:  # Clients know the topic ids: see DESIGN.md.
             return ""
-        wanted = topic_partition(request.positions[place][0])
+        name = request.positions[place][0]
+        wanted = topic_partition(name)
         for other in self._replicas.replicas:
-            if topic_partition(other) == wanted:
+            if topic_partition(other) == wanted and other != name:
                 return "" if self._broker.decide.refuses_recreated.yes() else other
         return ""
 
@@ -194,7 +195,7 @@ class KafkaApis(ProduceHandler):
             if replica is None and (other := self._recreated(request, place)):
                 request, replica = _about(request, place, other), replicas[other]
                 position = request.positions[place]
-            if replica is None:
+            if replica is None or (replica.partition.leader_epoch < 0 and self._replicas.was_deleted(replica)):
                 found[place] = self._replicas.no_result(position[0])
                 waits = False
                 continue
@@ -268,7 +269,7 @@ class KafkaApis(ProduceHandler):
         """
         results = []
         for name, current_epoch, epoch in request.asks:
-            replica = self._replicas.replica(name)
+            replica = self._replicas.hosted(name)
             if replica is not None:
                 answer = replica.partition.end_offset_for(
                     current_epoch, epoch, with_epoch=request.with_epoch, client=not request.leader_epochs
@@ -287,7 +288,7 @@ class KafkaApis(ProduceHandler):
 
         Kafka: KafkaApis#handleListOffsetRequest (1.1-4.4), ReplicaManager#fetchOffsetForTimestamp (2.6-4.4).
         """
-        replica = self._replicas.replica(request.name)
+        replica = self._replicas.hosted(request.name)
         if replica is None:
             error = self._replicas.without_replica(request.name)
             self._broker.reply(request.node, ListOffsetsResponse(request, error, -1, NO_EPOCH))

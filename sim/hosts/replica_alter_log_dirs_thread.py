@@ -116,6 +116,10 @@ class ReplicaAlterLogDirsThread:
             return False
         return state.directory(self._broker.node) == future.directory.number
 
+    def is_moving(self, name: str) -> bool:
+        """Whether a replica is being moved."""
+        return name in self._moving
+
     def is_behind(self, name: str) -> bool:
         """Whether a future replica copies the log still, or is held back by a quota, so that it cannot replace it."""
         if not self._moving or name not in self._moving:

@@ -142,6 +142,8 @@ class ReplicaManager(HostedReplicas):
         storage = directories.add(name, self.directory_for(name))
         replica = self.replicas[name] = self._hosted(name, storage, *storage.recover(broker.decide, clean=True))
         storage.log_manager_started(now_us, self._loaded_us)
+        if self.first is None and name == broker.recorder.name:
+            self.first = replica
         step = steps.Recovered(broker.node, replica.partition, directories.lost.pop(name, []))
         replica.recorder.record(step)
         step.release()
@@ -166,13 +168,17 @@ class ReplicaManager(HostedReplicas):
 
         Kafka: ReplicaManager#stopPartitions (3.9-4.4).
         """
+        self.forget_replica(replica)
+        replica.remove()
+
+    def forget_replica(self, replica: HostedReplica) -> None:
+        """Forget a replica and its files."""
         name = replica.name
         del self.replicas[name]
         if replica is self.first:
             self.first = None
         self.broker.directories.remove(name)
         self._removed.append(replica)
-        replica.remove()
 
     def recover_future(self, name: str) -> None:
         """Use the files of a future replica as those of the replica, in place of those that it has, if any.

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sim.hosts.broker_node import BrokerNode
 from sim.hosts.cluster import TOPIC
 from sim.hosts.topics import TopicPartition
-from sim.protocol.messages import FetchRequest
+from sim.protocol.messages import NO_EPOCH, NOT_LEADER_OR_FOLLOWER, FetchRequest, FetchResponse
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
+from tests.plain import needs_sources
 from tests.sim.world import World
 
 if TYPE_CHECKING:
@@ -168,3 +170,28 @@ def test_an_idle_partition_costs_little() -> None:
         events.append(world.cluster.kernel.events - before)
     assert events[1] < 1.3 * events[0]
     assert events[1] <= events[2] < 2 * events[0]
+
+
+def reassigned_away() -> World:
+    """Broker 1 has deleted its replica."""
+    world = several()
+    world.write(2)
+    assert world.cluster.control.reassign((2, 3), TOPIC)
+    return world.run(5)
+
+
+def test_a_broker_whose_replica_was_reassigned_away_is_neither_leader_nor_follower() -> None:
+    running = reassigned_away().cluster.running
+    assert running[1].replica_manager.hosted(TOPIC) is None
+    assert running[1].replica_manager.no_result(TOPIC)[1] == NOT_LEADER_OR_FOLLOWER
+    assert running[2].replica_manager.hosted(TOPIC) is not None
+
+
+@needs_sources
+def test_no_consumer_is_out_of_range_of_a_replica_that_was_reassigned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = reassigned_away()
+    answers: list[FetchResponse] = []
+    monkeypatch.setattr(BrokerNode, "reply", lambda _, __, reply: answers.append(reply))
+    position = TOPIC, 1, NO_EPOCH, NO_EPOCH
+    world.cluster.running[1].apis.on_fetch(FetchRequest(1001, 1, -1, -1, [position], [NO_EPOCH]))
+    assert [answer.results[0][1] for answer in answers] == [NOT_LEADER_OR_FOLLOWER]

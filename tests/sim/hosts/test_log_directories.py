@@ -653,3 +653,42 @@ def test_a_failed_directory_may_be_removed_and_is_not_repaired_then() -> None:
     found.run(30)
     assert not found.cluster.repair_directory(1, replaced=False, by="test")
     assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
+
+
+def reassigned(replicas: tuple[int, ...]) -> World:
+    """`orders-0`, of which two brokers have a replica, with other replicas."""
+    found = World("elr-4.3", config=CONFIG, further=[TopicPartition(ORDERS, 2)])
+    found.run(2)
+    found.ready()
+    assert found.cluster.control.reassign(replicas, ORDERS)
+    found.run(5)
+    assert set(state_of(found, ORDERS).replicas) == set(replicas)
+    return found
+
+
+def added(found: World) -> int:
+    """The broker that had no replica before."""
+    return next(broker for broker in (1, 2, 3) if state_of(found, ORDERS).directory(broker) == UNASSIGNED)
+
+
+def test_the_directory_of_a_replica_that_a_reassignment_adds_is_reported_after_a_restart() -> None:
+    found = reassigned((1, 2, 3))
+    broker = added(found)
+    assert ORDERS in found.cluster.running[broker].replicas
+    found.cluster.kill(broker)
+    found.cluster.start(broker)
+    found.run(40)
+    assert state_of(found, ORDERS).directory(broker) == directory_of(found, broker, ORDERS) - 1
+
+
+def test_a_replica_that_was_reassigned_away_is_created_anew() -> None:
+    found = reassigned((1, 2, 3))
+    broker = added(found)
+    others = tuple(other for other in (1, 2, 3) if other != broker)
+    for replicas in (others, (1, 2, 3)):
+        assert found.cluster.control.reassign(replicas, ORDERS)
+        found.run(5)
+        directories = found.cluster.machines.directories[broker].all
+        held = [directory for directory in directories if ORDERS in directory.storages]
+        assert len(held) == int(broker in replicas) == int(ORDERS in found.cluster.running[broker].replicas)
+    assert broker in state_of(found, ORDERS).isr

@@ -47,6 +47,7 @@ CLASSES: Final = {
     "log-directories": "LogManager",
     "checkpoints": "LogManager and ReplicaManager, their checkpoints",
     "metadata-publisher": "MetadataLoader, BrokerMetadataPublisher and ReplicaManager",
+    "replica-manager": "ReplicaManager, LogManager and BrokerMetadataPublisher",
     "follower": "AbstractFetcherThread",
     "fetcher": "AbstractFetcherThread, FetchSessionHandler and FetchManager",
     "producer": "Sender and TransactionManager",

@@ -21,6 +21,7 @@ from tests.verification.oracle.subjects import (
     partitions,
     producer,
     raft_client,
+    replica_manager,
     zk_controller,
     zk_election,
 )
@@ -42,6 +43,7 @@ SUBJECTS: Final[dict[str, Subject]] = {
         log_directories,
         checkpoints,
         metadata_publisher,
+        replica_manager,
         follower,
         fetcher,
         producer,

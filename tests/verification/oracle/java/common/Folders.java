@@ -30,7 +30,8 @@ public final class Folders {
         delete(folder.getParentFile());
     }
 
-    private static void delete(File file) {
+    /** Away with it. */
+    static void delete(File file) {
         File[] inside = file.listFiles();
         if (inside != null)
             for (File each : inside)
