@@ -81,6 +81,8 @@ class Replicas(StandsIn, KRaftReplicaManager):
         self._noted = noted
         self._lifecycle = cast("Any", SimpleNamespace(wants_shut_down=False))
         self._only_directory = 0
+        self._uncreated = set()
+        self._skipped = set()
         self.assignments = cast("Any", SimpleNamespace(pending={}))
         manager = SimpleNamespace(keeps_idle=False, shut_down_idle=lambda: None)
         self.fetchers = cast("Any", SimpleNamespace(manager=manager))
@@ -125,7 +127,7 @@ class Broker:
             recorder=SimpleNamespace(record=lambda _: None),
             decide=Decisions(rules),
             live_directories=[directory],
-            directories=SimpleNamespace(all=[directory], futures={}),
+            directories=SimpleNamespace(all=[directory], futures={}, are_several=False),
             backlog=SimpleNamespace(stalled=(), is_partial=False),
             waiting=None,
             frozen=False,
