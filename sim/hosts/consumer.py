@@ -499,7 +499,9 @@ class Consumer(PositionRequests):
             self._end_offset_request = None
             if not reply.error:
                 self.recorder.record(
-                    steps.EndOffset(self._exposed_when_asked, self._end_offset_asked_us, reply.offset, reply.leader_epoch)
+                    steps.EndOffset(
+                        self._exposed_when_asked, self._end_offset_asked_us, reply.offset, reply.leader_epoch
+                    )
                 )
             elif reply.error == OFFSET_NOT_AVAILABLE:
                 self.reached(probes.OFFSET_UNAVAILABLE)
