@@ -210,6 +210,7 @@ class KRaftReplicaManager(ReplicaManager):
         Kafka: ReplicaManager#stopPartitions.
         """
         partition, directories = replica.partition, self.broker.directories
+        self._skipped.discard(replica.name)
         if directories.futures:
             directories.futures.pop(replica.name, None)
         if partition.leader_epoch >= 0 or partition.log.leo:
