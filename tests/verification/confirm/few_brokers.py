@@ -1,10 +1,10 @@
-"""A controller and a few brokers for programs that perform a scenario with Kafka's own clients."""
+"""Some controllers and brokers for programs that perform a scenario with Kafka's own clients."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ CONTROLLER: Final = 100
 _PROPERTIES: Final = """\
 process.roles={role}
 node.id={node}
-controller.quorum.voters={controller_node}@127.0.0.1:{controller}
+controller.quorum.voters={voters}
 listeners={listener}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
@@ -27,6 +27,10 @@ log.dirs={folder}/logs-{node}
 offsets.topic.replication.factor=1
 group.initial.rebalance.delay.ms=0
 """
+_LOGGED: Final = [
+    f"-Dorg.slf4j.simpleLogger.{name}"
+    for name in ("logFile=System.out", "showDateTime=true", "dateTimeFormat=HH:mm:ss.SSS", "defaultLogLevel=info")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +39,15 @@ class FewBrokers:
 
     Attributes:
         class_path: the release's classes.
-        folder: of all files.
+        folder: of all files; what a node prints is in ``NODE.log``.
         servers: ``bootstrap.servers``.
-        process_ids: broker -> its process.
+        processes: broker or controller -> its process.
     """
 
     class_path: str
     folder: Path
     servers: str
-    process_ids: dict[int, int]
+    processes: dict[int, subprocess.Popen[bytes]]
 
     def run(self, program: str, *arguments: str) -> str:
         """Compile a Java program of this folder and run it; what it says. Its first argument is ``bootstrap.servers``.
@@ -51,50 +55,64 @@ class FewBrokers:
         Raises:
             RuntimeError: it failed; with the end of its errors.
         """
+        with self.begin(program, *arguments) as running:
+            said, errors = running.communicate()
+        if running.returncode:
+            raise RuntimeError(f"{program} failed: {errors[-2_000:]}")
+        return said.strip()
+
+    def begin(self, program: str, *arguments: str) -> subprocess.Popen[str]:
+        """Compile a program as `run` does, and start it."""
         class_path = compiled([self.class_path], self.folder, program)
         words = java("-cp", class_path, program, self.servers, *arguments)
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{program} failed: {done.stderr[-2_000:]}")
-        return done.stdout.strip()
+        return subprocess.Popen(words, stdin=-1, stdout=-1, stderr=-1, text=True)
+
+    def start(self, node: int) -> None:
+        """Start a node that does not run; its files are there."""
+        command = java("-Xmx300m", *_LOGGED, "-cp", self.class_path, "kafka.Kafka", str(self._properties(node)))
+        with (self.folder / f"{node}.log").open("ab") as log:
+            self.processes[node] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def kill(self, node: int) -> None:
+        """Kill a node's process."""
+        self.processes[node].kill()
+        self.processes[node].wait()
+
+    def _properties(self, node: int) -> Path:
+        return self.folder / f"{node}.properties"
+
+    def prepare(self, node: int, port: int, voters: str, *, is_controller: bool) -> None:
+        """Write the files of a node, and format its disk."""
+        text = _PROPERTIES.format(
+            role="controller" if is_controller else "broker",
+            listener=f"{'CONTROLLER' if is_controller else 'PLAINTEXT'}://127.0.0.1:{port}",
+            voters=voters,
+            node=node,
+            folder=self.folder,
+        )
+        properties = self._properties(node)
+        properties.write_text(text, encoding="utf-8")
+        words = ["-cp", self.class_path, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
+        subprocess.run(java(*words), check=True, capture_output=True)
 
 
 @contextmanager
-def few_brokers(release: str, folder: Path, brokers: int = 1) -> Iterator[FewBrokers]:
-    """Brokers 1, 2, ... of a release, and their controller, until the end of the block."""
-    class_path = os.pathsep.join(map(str, releases.class_path(release)))
-    controller, ports = free_port(), {broker: free_port() for broker in range(1, brokers + 1)}
-    with ExitStack() as stack:
-        processes = {
-            node: stack.enter_context(_process(class_path, folder, node, port, controller))
-            for node, port in {CONTROLLER: controller, **ports}.items()
-        }
-        for port in ports.values():
-            wait_for(port)
-        servers = ",".join(f"127.0.0.1:{port}" for port in ports.values())
-        yield FewBrokers(class_path, folder, servers, {broker: processes[broker].pid for broker in ports})
-
-
-@contextmanager
-def _process(class_path: str, folder: Path, node: int, port: int, controller: int) -> Iterator[subprocess.Popen[bytes]]:
-    is_controller = node == CONTROLLER
-    properties = folder / f"{node}.properties"
-    text = _PROPERTIES.format(
-        role="controller" if is_controller else "broker",
-        listener=f"{'CONTROLLER' if is_controller else 'PLAINTEXT'}://127.0.0.1:{port}",
-        controller_node=CONTROLLER,
-        node=node,
-        controller=controller,
-        folder=folder,
-    )
-    properties.write_text(text, encoding="utf-8")
-    format_log = ["-cp", class_path, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
-    subprocess.run(java(*format_log), check=True, capture_output=True)
-    with (folder / f"{node}.log").open("wb") as log:
-        command = java("-Xmx300m", "-cp", class_path, "kafka.Kafka", str(properties))
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
+def few_brokers(release: str, folder: Path, brokers: int = 1, controllers: int = 1) -> Iterator[FewBrokers]:
+    """Brokers 1, 2, ... of a release, and controllers 100, ..., until the end of the block."""
+    class_path = os.pathsep.join(map(str, [releases.tool("logging"), *releases.class_path(release)]))
+    nodes = [*range(CONTROLLER, CONTROLLER + controllers), *range(1, brokers + 1)]
+    ports = {node: free_port() for node in nodes}
+    voters = ",".join(f"{node}@127.0.0.1:{ports[node]}" for node in nodes[:controllers])
+    servers = ",".join(f"127.0.0.1:{ports[node]}" for node in nodes[controllers:])
+    found = FewBrokers(class_path, folder, servers, {})
+    for node in nodes:
+        found.prepare(node, ports[node], voters, is_controller=node >= CONTROLLER)
+    try:
+        for node in nodes:
+            found.start(node)
+        for node in nodes[controllers:]:
+            wait_for(ports[node])
+        yield found
+    finally:
+        for node in found.processes:
+            found.kill(node)

@@ -30,7 +30,7 @@ def main() -> int:
         for _ in range(asked.repeat):
             for idempotence in ("true", "false"):
                 with tempfile.TemporaryDirectory() as folder, few_brokers(release, Path(folder), 2) as brokers:
-                    said = brokers.run(PROGRAM, idempotence, str(brokers.process_ids[2]))
+                    said = brokers.run(PROGRAM, idempotence, str(brokers.processes[2].pid))
                 sys.stdout.write(f"{release}, enable.idempotence={idempotence}: {said}\n")
                 sys.stdout.flush()
                 is_late = int(said.split()[0]) > LATE_MS
