@@ -32,6 +32,7 @@ class KRaftReplicaManager(ReplicaManager):
 
     __deletable__ = ("assignments", "isr_channel", "moves")
     __slots__ = (
+        "_has_published",
         "_lifecycle",
         "_listed",
         "_only_directory",
@@ -59,8 +60,12 @@ class KRaftReplicaManager(ReplicaManager):
         self._only_directory = -1 if broker.directories.are_several else broker.live_directories[0].number
         self._listed: Container[str] | None = None
         """See `apply_delta`."""
-        self._skipped: set[str] = set()
-        """The partitions with a log that it does not use: see `_skips_log`."""
+        self._skipped: dict[str, int] = {}
+        """The partitions with a log that it does not use (`_skips_log`), and since when it uses another one in that
+        directory; -1: it does not.
+        """
+        self._has_published = False
+        """Whether it has acted on metadata."""
         self._uncreated: set[str] = set()
         """Those of `offline` that it did not create: see `_can_create`."""
         self._proposed: dict[str, None] = {}
@@ -96,8 +101,9 @@ class KRaftReplicaManager(ReplicaManager):
             adopts = self._apply_all(states, deleted)
         if adopts:
             self.checkpoint_hw(published_us)
-        if self._skipped:
-            self._forget_hws()
+        for name in self._skipped:
+            self._forget_hw(name, begins=not self._has_published)
+        self._has_published = True
 
     def _apply_all(self, states: list[PartitionRegistration], deleted: list[str]) -> bool:
         """Act on several new states, or on deleted topics; returns whether a replica adopts a state."""
@@ -133,6 +139,9 @@ class KRaftReplicaManager(ReplicaManager):
             return
         for name in deleted:
             replica = self.replicas.get(name)
+            self._skipped.pop(name, None)
+            if name in self._uncreated:
+                self._forget_uncreated(name)
             if replica is not None:
                 self.assignments.pending.pop(name, None)
                 self.remove_replica(replica)
@@ -150,8 +159,7 @@ class KRaftReplicaManager(ReplicaManager):
             if replica is not None and broker.decide.deletes_reassigned_replica.yes():
                 self._delete_replica(replica)
             elif name in self._uncreated:
-                self._uncreated.discard(name)
-                self.offline.discard(name)
+                self._forget_uncreated(name)
             return False
         if replica is None:
             if not self._can_create(state):
@@ -210,7 +218,7 @@ class KRaftReplicaManager(ReplicaManager):
         Kafka: ReplicaManager#stopPartitions.
         """
         partition, directories = replica.partition, self.broker.directories
-        self._skipped.discard(replica.name)
+        self._skipped.pop(replica.name, None)
         if directories.futures:
             directories.futures.pop(replica.name, None)
         if partition.leader_epoch >= 0 or partition.log.leo:
@@ -276,6 +284,10 @@ class KRaftReplicaManager(ReplicaManager):
             return True
         return assigned in [directory.number for directory in self.broker.live_directories]
 
+    def _forget_uncreated(self, name: str) -> None:
+        self._uncreated.discard(name)
+        self.offline.discard(name)
+
     def _note_online(self, name: str) -> None:
         """Note that a replica is created: one of that name in a failed directory counts no longer.
 
@@ -302,26 +314,32 @@ class KRaftReplicaManager(ReplicaManager):
         if partition.leader_epoch >= 0 and name not in self._skipped:
             return False
         if self._has_directory(state):
-            self._skipped.discard(name)
+            if name in self._skipped:
+                self._forget_hw(name)
+                del self._skipped[name]
             return False
         if broker.decide.uses_skipped_log.yes():
             return False
         broker.reached(probes.LOG_SKIPPED)
-        self._skipped.add(name)
+        self._skipped.setdefault(name, -1)
         if state.leader != broker.node:
             partition.become_follower(state)
         return True
 
-    def _forget_hws(self) -> None:
-        """Forget the HWs of the logs that are not used: the file of a directory with others is written without them.
+    def _forget_hw(self, name: str, *, begins: bool = False) -> None:
+        """Forget the HW of a log that is not used, once the file of its directory was written without it, because the
+        broker uses another log there. When the broker `begins`, that file is written next.
 
         Kafka: ReplicaManager#checkpointHighWatermarks (0.10.2-4.4).
         """
-        for name in self._skipped:
-            replica, directory = self.replicas.get(name), self.broker.directories.directory_of(name)
-            if replica is not None and directory is not None and any(map(self._uses_log, directory.storages)):
-                replica.storage.hw_file.content = None
-                replica.partition.set_hw(replica.partition.log.log_start)
+        replica, directory = self.replicas.get(name), self.broker.directories.directory_of(name)
+        if replica is None or directory is None or not self.checkpointing:
+            return
+        if self._skipped[name] < 0 and any(map(self._uses_log, directory.storages)):
+            self._skipped[name] = self.broker.kernel.now_us - begins
+        if self._skipped[name] >= 0 and self.was_hw_written(self._skipped[name]):
+            replica.storage.hw_file.content = None
+            replica.partition.set_hw(replica.partition.log.log_start)
 
     def _uses_log(self, name: str) -> bool:
         replica = self.replicas.get(name)

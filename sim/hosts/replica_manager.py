@@ -263,6 +263,12 @@ class ReplicaManager(HostedReplicas):
         interval_us = self.broker.settings.storage.hw_checkpoint_us
         return first_us + max(0, -(-(now_us - first_us) // interval_us)) * interval_us
 
+    def was_hw_written(self, since_us: int) -> bool:
+        """Whether HW files were written after a time."""
+        first_us, interval_us = self._checkpointing_us, self.broker.settings.storage.hw_checkpoint_us
+        next_us = first_us + ((since_us - first_us) // interval_us + 1) * interval_us
+        return next_us <= self.broker.kernel.now_us
+
     def become_leader(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
         """Lead a partition."""
         partition, broker = replica.partition, self.broker

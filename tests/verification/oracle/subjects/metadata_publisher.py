@@ -82,7 +82,8 @@ class Replicas(StandsIn, KRaftReplicaManager):
         self._lifecycle = cast("Any", SimpleNamespace(wants_shut_down=False))
         self._only_directory = 0
         self._uncreated = set()
-        self._skipped = set()
+        self._skipped = {}
+        self._has_published = False
         self.assignments = cast("Any", SimpleNamespace(pending={}))
         manager = SimpleNamespace(keeps_idle=False, shut_down_idle=lambda: None)
         self.fetchers = cast("Any", SimpleNamespace(manager=manager))
