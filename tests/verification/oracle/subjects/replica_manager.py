@@ -81,6 +81,7 @@ TOPICS: Final = ("a", "b", "c")
 MOST: Final = 2
 """Most partitions of a topic."""
 CLIENT: Final = 1001
+START_US: Final = 1_000_000
 SETTINGS: Final = broker_settings(
     resolve(
         {
@@ -177,6 +178,7 @@ class Broker:
     def __init__(self, rules: Rules, directories: int) -> None:
         self._rules = rules
         self._kernel = Kernel()
+        self._kernel.now_us = START_US
         self._network = Network(self._kernel, Streams(0), elides=False)
         self._directories = LogDirectories(SETTINGS.storage, "", count=directories, place=0)
         self._recorder = Recorder(self._kernel, name="")
