@@ -9,9 +9,9 @@ count acks-all``, ``fetch topic partition follower batches leader-epoch last-epo
 ``fail directory`` and ``mend directory`` (an operator deletes the logs in it that are in the other one, too). Changes:
 ``create topic replicas-of-each-partition``, ``change topic partition leader isr replicas directory`` (null: as before;
 the directory is that of the broker's replica) and ``remove topic``. As a controller has it, members of an ISR are
-replicas, and a leader is one whose directory works; otherwise there is none. To be seen are the answer, faults, the
-directories that the controller is to know, the logs in each directory, and of each partition whether it is hosted,
-leads or follows whom, with its epochs, ISR, log and directory, and from where its fetcher fetches.
+replicas, and a leader is in it and has a directory that works; otherwise there is none. To be seen are the answer,
+faults, the directories that the controller is to know, the logs in each directory, and of each partition whether it is
+hosted, leads or follows whom, with its epochs, ISR, log and directory, and from where its fetcher fetches.
 
 A partition without a log, which may be in a failed directory, counts as offline. When a replica is deleted, the files
 of high watermarks are written, whose entry of it would otherwise stay.
@@ -366,6 +366,8 @@ class Broker:
         if leads and (leads not in ids or (leads == NODE and self._is_failed(places[NODE]))):
             leads = leader = 0
         members = tuple(one for one in (before.isr if isr is None else isr) if one in ids) or ids[:1]
+        if leads and leads not in members:
+            members = leads, *members
         leader_epoch = before.leader_epoch + (leader is not None)
         partition_epoch = before.partition_epoch + 1
         self._append_record(

@@ -373,13 +373,19 @@ public final class ReplicaManagerSubject implements Subject {
             isFailed |= broker == NODE && ids.contains(place) && failed.get(ids.indexOf(place));
         }
         int leader = change.get(3) == null ? before.leader : Subject.number(change.get(3));
-        if (leader >= 0 && !replicas.contains(leader) || leader == NODE && isFailed)
+        if (leader >= 0 && !replicas.contains(leader) || leader == NODE && isFailed) {
+            leader = -1;
             record.setLeader(-1);
-        else if (change.get(3) != null)
+        } else if (change.get(3) != null) {
             record.setLeader(leader);
+        }
         List<Integer> isr = new ArrayList<>(change.get(4) == null ? Arrays.stream(before.isr).boxed().toList() : numbers(change.get(4)));
         isr.retainAll(replicas);
-        record.setIsr(isr.isEmpty() ? replicas.subList(0, 1) : isr);
+        if (isr.isEmpty())
+            isr.add(replicas.get(0));
+        if (leader >= 0 && !isr.contains(leader))
+            isr.add(0, leader);
+        record.setIsr(isr);
         if (!places.equals(Arrays.asList(before.directories))) // As PartitionChangeBuilder has it.
             record.setDirectories(places);
         states.put(topic + "-" + number, before.merge(record));
