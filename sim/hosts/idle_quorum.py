@@ -339,7 +339,7 @@ class IdleQuorum(IdleTime):
         for follower in self._followers:
             client = follower.member.client
             sent_us, timeout_us = client.fetch_times(node)
-            arrived_us = leader.last_fetch_us(client.quorum.local_id)
+            arrived_us = leader.last_fetch_us(client.quorum.key)
             found.append(FollowerTimes(sent_us - since_us, arrived_us - since_us, timeout_us - since_us))
         return found
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch
+from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, VotersBatch
 from sim.protocol.raft.request_manager import NEVER
+from sim.protocol.raft.voter_set import VoterSet
 
 
 class NotLeaderError(Exception):
@@ -63,6 +64,22 @@ class BatchAccumulator:
         self._complete()
         self._completed.append(RaftBatch(self._next_offset, self._epoch, 1, (), is_control=True))
         self._next_offset += 1
+
+    def append_voters(self, voters: VoterSet, *, kraft_version: int = 0, leader_change: bool = False) -> int:
+        """Take a VotersRecord, before which all other records are drained; returns its offset.
+
+        Args:
+            voters: the voters.
+            kraft_version: that of a KRaftVersionRecord before it; 0: none.
+            leader_change: whether the LeaderChange record comes before both.
+
+        Kafka: BatchAccumulator#appendVotersRecord, BatchAccumulator#appendControlMessages.
+        """
+        self._complete()
+        size = 1 + (kraft_version > 0) + leader_change
+        self._completed.append(VotersBatch(self._next_offset, self._epoch, size, voters, kraft_version))
+        self._next_offset += size
+        return self._next_offset - 1
 
     def skip(self, count: int) -> None:
         """Leave out records that were appended elsewhere."""

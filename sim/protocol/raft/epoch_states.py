@@ -11,6 +11,7 @@ from sim.protocol.raft.epoch_election import EpochElection
 from sim.protocol.raft.raft_log import IllegalRaftStateError, OffsetAndEpoch
 from sim.protocol.raft.raft_messages import NO_NODE
 from sim.protocol.raft.request_manager import NEVER
+from sim.protocol.raft.voter_set import NO_DIRECTORY, ReplicaKey, VoterSet
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -32,24 +33,24 @@ class EpochState:
         """What is stored of it. Kafka: EpochState#election."""
         raise NotImplementedError
 
-    def can_grant_vote(self, candidate: int, *, up_to_date: bool, pre_vote: bool) -> bool:
+    def can_grant_vote(self, candidate: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:
         """Whether a candidate gets the vote, or would get it. Kafka: EpochState#canGrantVote.
 
         Args:
-            candidate: its id.
+            candidate: its id and directory id.
             up_to_date: whether its log is as good as the member's own.
             pre_vote: whether it only asks if it would get the vote.
         """
         raise NotImplementedError
 
 
-def _grants(leader: int, voted: int, candidate: int, *, up_to_date: bool, pre_vote: bool) -> bool:
+def _grants(election: ElectionState, candidate: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:
     """Kafka: QuorumState#unattachedOrProspectiveCanGrantVote (4.1-4.4), UnattachedState#canGrantVote."""
     if pre_vote:
         return up_to_date
-    if voted != NO_NODE:
-        return voted == candidate
-    return leader == NO_NODE and up_to_date
+    if election.voted != NO_NODE:
+        return election.is_voted_candidate(candidate)
+    return election.leader == NO_NODE and up_to_date
 
 
 class UnattachedState(EpochState):
@@ -58,22 +59,32 @@ class UnattachedState(EpochState):
     Attributes:
         leader: the epoch's, if its address is unknown, or `NO_NODE`.
         voted: candidate that got the vote, or `NO_NODE`.
+        voted_directory: its directory id.
         election_at_us: when the member stands for election; `NEVER` for an observer.
     """
 
-    __slots__ = ("election_at_us", "leader", "voted")
+    __slots__ = ("election_at_us", "leader", "voted", "voted_directory")
 
-    def __init__(self, epoch: int, leader: int, voted: int, high_watermark: int | None, election_at_us: int) -> None:
+    def __init__(
+        self,
+        epoch: int,
+        leader: int,
+        voted: int,
+        high_watermark: int | None,
+        election_at_us: int,
+        voted_directory: int = NO_DIRECTORY,
+    ) -> None:
         super().__init__(epoch, high_watermark)
         self.leader: Final = leader
         self.voted: Final = voted
+        self.voted_directory: Final = voted_directory
         self.election_at_us = election_at_us
 
     def election(self) -> ElectionState:
-        return ElectionState(self.epoch, self.leader, self.voted)
+        return ElectionState(self.epoch, self.leader, self.voted, self.voted_directory)
 
-    def can_grant_vote(self, candidate: int, *, up_to_date: bool, pre_vote: bool) -> bool:
-        return _grants(self.leader, self.voted, candidate, up_to_date=up_to_date, pre_vote=pre_vote)
+    def can_grant_vote(self, candidate: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:
+        return _grants(self.election(), candidate, up_to_date=up_to_date, pre_vote=pre_vote)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -81,17 +92,19 @@ class NomineeState(EpochState):
     """A member that collects votes. Kafka: NomineeState (4.1-4.4).
 
     Attributes:
+        voters: the voters.
         votes: what it has received; its own is granted.
         election_at_us: when its election ends without a result.
     """
 
-    __slots__ = ("election_at_us", "votes")
+    __slots__ = ("election_at_us", "voters", "votes")
 
     def __init__(
-        self, local_id: int, epoch: int, voters: Sequence[int], high_watermark: int | None, election_at_us: int
+        self, local_id: int, epoch: int, voters: VoterSet, high_watermark: int | None, election_at_us: int
     ) -> None:
         super().__init__(epoch, high_watermark)
-        self.votes: Final = EpochElection(voters)
+        self.voters: Final = voters
+        self.votes: Final = EpochElection(voters.ids)
         self.votes.record_vote(local_id, granted=True)
         self.election_at_us = election_at_us
 
@@ -115,9 +128,10 @@ class ProspectiveState(NomineeState):
         leader: the epoch's as far as the member knows, or `NO_NODE`.
         reaches_leader: whether it knows the leader's address.
         voted: candidate that got its vote, or `NO_NODE`.
+        voted_directory: the candidate's directory id.
     """
 
-    __slots__ = ("_local_id", "leader", "reaches_leader", "voted")
+    __slots__ = ("_local_id", "leader", "reaches_leader", "voted", "voted_directory")
 
     def __init__(
         self,
@@ -125,23 +139,25 @@ class ProspectiveState(NomineeState):
         epoch: int,
         leader: int,
         voted: int,
-        voters: Sequence[int],
+        voters: VoterSet,
         high_watermark: int | None,
         election_at_us: int,
         *,
         reaches_leader: bool,
+        voted_directory: int = NO_DIRECTORY,
     ) -> None:
         super().__init__(local_id, epoch, voters, high_watermark, election_at_us)
         self._local_id = local_id
         self.leader: Final = leader
         self.reaches_leader: Final = reaches_leader
         self.voted: Final = voted
+        self.voted_directory: Final = voted_directory
 
     def election(self) -> ElectionState:
-        return ElectionState(self.epoch, self.leader, self.voted)
+        return ElectionState(self.epoch, self.leader, self.voted, self.voted_directory)
 
-    def can_grant_vote(self, candidate: int, *, up_to_date: bool, pre_vote: bool) -> bool:
-        return _grants(self.leader, self.voted, candidate, up_to_date=up_to_date, pre_vote=pre_vote)
+    def can_grant_vote(self, candidate: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:
+        return _grants(self.election(), candidate, up_to_date=up_to_date, pre_vote=pre_vote)
 
     def record_vote(self, voter: int, *, granted: bool) -> bool:
         if voter == self._local_id and not granted:
@@ -154,30 +170,33 @@ class CandidateState(NomineeState):
 
     Attributes:
         local_id: the member's id.
+        directory: its directory id.
         retries: number of its elections in a row, from 1 on (up to 3.9).
         back_off_until_us: after an election without a majority, when the next begins (up to 3.9); None before.
     """
 
-    __slots__ = ("back_off_until_us", "local_id", "retries")
+    __slots__ = ("back_off_until_us", "directory", "local_id", "retries")
 
     def __init__(
         self,
         local_id: int,
         epoch: int,
-        voters: Sequence[int],
+        voters: VoterSet,
         high_watermark: int | None,
         election_at_us: int,
         retries: int,
+        directory: int = NO_DIRECTORY,
     ) -> None:
         super().__init__(local_id, epoch, voters, high_watermark, election_at_us)
         self.local_id: Final = local_id
+        self.directory: Final = directory
         self.retries: Final = retries
         self.back_off_until_us: int | None = None
 
     def election(self) -> ElectionState:
-        return ElectionState(self.epoch, NO_NODE, self.local_id)
+        return ElectionState(self.epoch, NO_NODE, self.local_id, self.directory)
 
-    def can_grant_vote(self, candidate: int, *, up_to_date: bool, pre_vote: bool) -> bool:  # noqa: ARG002
+    def can_grant_vote(self, candidate: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:  # noqa: ARG002
         return pre_vote and up_to_date
 
     def record_vote(self, voter: int, *, granted: bool) -> bool:
@@ -193,27 +212,44 @@ class FollowerState(EpochState):
     Attributes:
         leader: the leader.
         voted: candidate that got the member's vote in the epoch, or `NO_NODE`.
+        voted_directory: the candidate's directory id.
         fetch_timeout_at_us: when the member stands for election if the leader does not answer before.
+        update_voters_at_us: when it next sends a request to change the voters, if that is needed.
         fetching_snapshot: the snapshot that it fetches, or None.
         has_fetched_from_leader: whether the leader has answered a fetch.
     """
 
-    __slots__ = ("fetch_timeout_at_us", "fetching_snapshot", "has_fetched_from_leader", "leader", "voted")
+    __slots__ = (
+        "fetch_timeout_at_us",
+        "fetching_snapshot",
+        "has_fetched_from_leader",
+        "leader",
+        "update_voters_at_us",
+        "voted",
+        "voted_directory",
+    )
 
     def __init__(
-        self, epoch: int, leader: int, voted: int, high_watermark: int | None, fetch_timeout_at_us: int
+        self,
+        epoch: int,
+        leader: int,
+        voted: int,
+        high_watermark: int | None,
+        fetch_timeout_at_us: int,
+        voted_directory: int = NO_DIRECTORY,
     ) -> None:
         super().__init__(epoch, high_watermark)
         self.leader: Final = leader
         self.voted: Final = voted
-        self.fetch_timeout_at_us = fetch_timeout_at_us
+        self.voted_directory: Final = voted_directory
+        self.fetch_timeout_at_us = self.update_voters_at_us = fetch_timeout_at_us
         self.fetching_snapshot: OffsetAndEpoch | None = None
         self.has_fetched_from_leader = False
 
     def election(self) -> ElectionState:
-        return ElectionState(self.epoch, self.leader, self.voted)
+        return ElectionState(self.epoch, self.leader, self.voted, self.voted_directory)
 
-    def can_grant_vote(self, candidate: int, *, up_to_date: bool, pre_vote: bool) -> bool:  # noqa: ARG002
+    def can_grant_vote(self, candidate: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:  # noqa: ARG002
         return pre_vote and up_to_date and not self.has_fetched_from_leader
 
     def reset_fetch_timeout_for_successful_fetch(self, fetch_timeout_at_us: int) -> None:
@@ -251,7 +287,7 @@ class ResignedState(EpochState):
         local_id: int,
         epoch: int,
         voters: Sequence[int],
-        preferred_successors: Sequence[int],
+        preferred_successors: Sequence[ReplicaKey],
         election_at_us: int,
     ) -> None:
         super().__init__(epoch, None)
@@ -264,7 +300,7 @@ class ResignedState(EpochState):
     def election(self) -> ElectionState:
         return ElectionState(self.epoch, self.local_id)
 
-    def can_grant_vote(self, candidate: int, *, up_to_date: bool, pre_vote: bool) -> bool:  # noqa: ARG002
+    def can_grant_vote(self, candidate: ReplicaKey, *, up_to_date: bool, pre_vote: bool) -> bool:  # noqa: ARG002
         return pre_vote and up_to_date
 
     def acknowledge_resignation(self, voter: int) -> None:

@@ -7,7 +7,7 @@ call that writes it returns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from sim.native import mypyc_attr
@@ -24,18 +24,36 @@ from sim.protocol.raft.epoch_states import (
     UnattachedState,
 )
 from sim.protocol.raft.fetch_purgatory import FetchPurgatory, ParkedFetch
-from sim.protocol.raft.leader_state import LeaderState
+from sim.protocol.raft.kraft_control_record_state_machine import BOOTSTRAP_OFFSET, KRaftControlRecordStateMachine
+from sim.protocol.raft.leader_state import LeaderState, VoterChange
 from sim.protocol.raft.quorum_state import QuorumState
-from sim.protocol.raft.raft_log import UNKNOWN, IllegalRaftStateError, OffsetAndEpoch, RaftBatch, RaftLog, RaftSnapshot
+from sim.protocol.raft.raft_log import (
+    BOOTSTRAP_SNAPSHOT_ID,
+    UNKNOWN,
+    IllegalRaftStateError,
+    OffsetAndEpoch,
+    RaftBatch,
+    RaftLog,
+    RaftSnapshot,
+)
 from sim.protocol.raft.raft_messages import (
     BROKER_NOT_AVAILABLE,
+    DUPLICATE_VOTER,
     FENCED_LEADER_EPOCH,
     INVALID_REQUEST,
+    INVALID_VOTER_KEY,
     NO_ERROR,
     NO_NODE,
     NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
     SNAPSHOT_NOT_FOUND,
     UNKNOWN_LEADER_EPOCH,
+    UNSUPPORTED_VERSION,
+    VOTER_NOT_FOUND,
+    AddVoterRequest,
+    AddVoterResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -46,10 +64,15 @@ from sim.protocol.raft.raft_messages import (
     RaftFetchResponse,
     RaftRequest,
     RaftResponse,
+    RemoveVoterRequest,
+    RemoveVoterResponse,
+    UpdateVoterRequest,
+    UpdateVoterResponse,
     VoteRequest,
     VoteResponse,
 )
 from sim.protocol.raft.request_manager import NEVER, RequestManager
+from sim.protocol.raft.voter_set import NO_DIRECTORY, ReplicaKey, VoterNode, static_voters
 
 RETRY_BACKOFF_BASE_US: Final = 100_000
 """Unit of the back-off between elections up to 3.9. Kafka: KafkaRaftClient#binaryExponentialElectionBackoffMs (3.9)."""
@@ -71,6 +94,8 @@ class QuorumConfig(NamedTuple):
     """Fixed in Kafka. Kafka: KafkaRaftClient#MAX_FETCH_WAIT_MS."""
     snapshot_retention_us: int = 604_800_000_000
     """``metadata.max.retention.ms``; below 0: no snapshot is removed for its age."""
+    auto_join: bool = False
+    """``controller.quorum.auto.join.enable``: whether a controller that is no voter makes itself one (KIP-1186)."""
 
 
 class LeaderAndEpoch(NamedTuple):
@@ -126,16 +151,23 @@ class KafkaRaftClient:
 
     Args:
         local_id: the member's id.
-        voters: ids of all voters (``controller.quorum.voters``), which are also the bootstrap servers.
+        voters: ids of the voters of the configuration (``controller.quorum.voters``), which are also the bootstrap
+            servers; none if formatting has written the first voters to the disks (kraft.version 1).
         log: its copy of the metadata log, as its process found it.
         stored: content of quorum-state, None without the file.
         decide: its rules.
         config: its settings.
         host: its process.
         now_us: time.
-        always_flushes: whether it flushes though it is no voter, as a process with the controller's role does.
+        always_flushes: whether it flushes though it is no voter, as a process with the controller's role does, which
+            may become one.
+        directory: the id of the directory of its log.
+        bootstrap_servers: ids of the members that are asked for a leader if there are no voters in the configuration
+            (``controller.quorum.bootstrap.servers``).
+        listeners: a number for its addresses.
 
     Attributes:
+        partition: the voters and the kraft.version.
         quorum: its state.
         log: its copy of the metadata log.
     """
@@ -152,23 +184,30 @@ class KafkaRaftClient:
         now_us: int,
         *,
         always_flushes: bool = False,
+        directory: int = NO_DIRECTORY,
+        bootstrap_servers: Sequence[int] = (),
+        listeners: int = 0,
     ) -> None:
         self.log: Final = log
         self._decide = decide
         self._config = config
         self._host = host
-        self._flushes = always_flushes or local_id in voters
+        self._can_become_voter = always_flushes
+        self.partition: Final = KRaftControlRecordStateMachine(static_voters(voters), log)
         self.quorum: Final = QuorumState(
             local_id,
-            voters,
+            self.partition,
             decide,
             config.election_timeout_us,
             config.fetch_timeout_us,
             host.random_below,
             host.store,
+            directory=directory,
+            knows_all_members=len(bootstrap_servers) > 0,
         )
+        self._local_node = VoterNode(self.quorum.key, listeners)
         self.requests: Final = RequestManager(
-            tuple(voters), config.retry_backoff_us, config.request_timeout_us, host.random_below
+            tuple(bootstrap_servers or voters), config.retry_backoff_us, config.request_timeout_us, host.random_below
         )
         self._fetches = FetchPurgatory()
         self._next_offset = 0
@@ -270,6 +309,8 @@ class KafkaRaftClient:
 
     def request_failed(self, node: int, request: RaftRequest, now_us: int) -> None:
         """The connection for a request broke. Kafka: KafkaNetworkChannel, RaftUtil#errorResponse."""
+        if isinstance(request, ApiVersionsRequest) and self.requests.is_response_expected(node, request):
+            self._end_adding(node, REQUEST_TIMED_OUT)
         self.requests.on_response_result(node, request, now_us, success=False)
 
     # What the controller calls.
@@ -312,6 +353,11 @@ class KafkaRaftClient:
         return not self._completes_shutdown(now_us)
 
     @property
+    def flushes(self) -> bool:
+        """Whether it flushes what it fetches: a voter's fetch tells that it has flushed what it has."""
+        return self._can_become_voter or self.quorum.is_voter
+
+    @property
     def is_leader(self) -> bool:
         """Whether the member leads."""
         return isinstance(self.quorum.state, LeaderState)
@@ -337,7 +383,7 @@ class KafkaRaftClient:
             and now_us
             < until_us
             <= min(state.begin_quorum_epoch_at_us, state.check_quorum_at_us, state.accumulator.drain_at_us())
-            and until_us <= self._fetches.expires_us()
+            and until_us <= min(self._fetches.expires_us(), state.voter_change_expires_us())
             and not state.resign_requested
             and self._shutdown_us is None
         )
@@ -350,10 +396,12 @@ class KafkaRaftClient:
         if self._shutdown_us is not None or state.resign_requested or now_us >= state.check_quorum_at_us:
             self._transition_to_resigned(state.non_leader_voters_by_descending_fetch_offset(), now_us)
             return now_us
+        state.maybe_expire_pending_operation(now_us)
         if state.accumulator.drain_at_us() <= now_us:
             self._append_batches(state, now_us)
         begin_at_us = self._maybe_send_begin_quorum_epoch_requests(state, now_us)
-        return min(state.accumulator.drain_at_us(), min(begin_at_us, state.check_quorum_at_us))
+        at_us = min(begin_at_us, state.check_quorum_at_us, state.voter_change_expires_us())
+        return min(state.accumulator.drain_at_us(), at_us)
 
     def _append_batches(self, state: LeaderState, now_us: int) -> None:
         """Append what has waited long enough. The high watermark is raised before the log is flushed.
@@ -365,7 +413,8 @@ class KafkaRaftClient:
         """
         for batch in state.accumulator.drain():
             self.log.append(batch)
-        if state.update_local_state(self.log.end_offset):
+            self.partition.appended(batch)
+        if state.update_local_state(self.log.end_offset, self.partition.voters):
             self._on_update_leader_high_watermark(state, now_us)
         for parked in self._fetches.take_below(self.log.end_offset):
             self._complete_fetch(parked, now_us)
@@ -380,7 +429,8 @@ class KafkaRaftClient:
         if len(silent) < len(voters) and self._decide.begins_with_silent_voters.yes():
             voters = silent
         for voter in voters:
-            self._maybe_send(voter, BeginQuorumEpochRequest(self.quorum.local_id, state.epoch), now_us)
+            directory = self.partition.voters.directory(voter)
+            self._maybe_send(voter, BeginQuorumEpochRequest(self.quorum.local_id, state.epoch, directory), now_us)
         state.reset_begin_quorum_epoch_timer(now_us)
         return state.begin_quorum_epoch_at_us
 
@@ -421,7 +471,16 @@ class KafkaRaftClient:
         if not state.votes.is_vote_rejected:
             end = self.log.end
             for voter in state.votes.unrecorded_voters():
-                request = VoteRequest(self.quorum.local_id, self.quorum.epoch, end.epoch, end.offset, pre_vote=pre_vote)
+                local_id, directory = self.quorum.key
+                request = VoteRequest(
+                    local_id,
+                    self.quorum.epoch,
+                    end.epoch,
+                    end.offset,
+                    pre_vote=pre_vote,
+                    directory=directory,
+                    voter_directory=state.voters.directory(voter),
+                )
                 at_us = min(at_us, self._maybe_send(voter, request, now_us))
         return at_us
 
@@ -434,6 +493,12 @@ class KafkaRaftClient:
         if now_us >= state.fetch_timeout_at_us:
             self._stand_for_election(now_us)
             return now_us
+        if (
+            state.update_voters_at_us <= now_us
+            and self.partition.kraft_version
+            and self.partition.voters.needs_update(self._local_node)
+        ):
+            return self._maybe_send_update_voter(state, now_us)
         leader = state.leader
         misses_leader = self.requests.has_request_timed_out(leader, now_us)
         if (misses_leader or self.requests.is_backing_off(leader, now_us)) and self._decide.voters_search_leader.yes():
@@ -446,10 +511,44 @@ class KafkaRaftClient:
             at_us = self._maybe_send_fetch_or_fetch_snapshot(state, now_us)
         return min(at_us, state.fetch_timeout_at_us)
 
+    def _maybe_send_update_voter(self, state: FollowerState, now_us: int) -> int:
+        """Tell the leader the addresses that the log does not have. 3.9 counts the time though nothing is sent.
+
+        Kafka: KafkaRaftClient#maybeSendUpdateVoterRequest.
+        """
+        request = UpdateVoterRequest(self.quorum.local_id, state.epoch, self._local_node)
+        if self.requests.is_ready(state.leader, now_us) or not self._decide.asks_for_pre_votes.answer:
+            state.update_voters_at_us = now_us + self._config.fetch_timeout_us
+        at_us = self._maybe_send(state.leader, request, now_us)
+        return min(at_us, state.fetch_timeout_at_us)
+
+    def _maybe_join(self, state: FollowerState, now_us: int) -> int:
+        """Become a voter: first remove the voter with the same id and another directory, then add this member.
+
+        Kafka: KafkaRaftClient#pollFollowerAsObserver (4.1-4.4).
+        """
+        quorum = self.quorum
+        request: RaftRequest
+        old = self.partition.voters.node(quorum.local_id)
+        if old is not None:
+            request = RemoveVoterRequest(quorum.local_id, state.epoch, old.key)
+        else:
+            request = AddVoterRequest(quorum.local_id, state.epoch, self._local_node, ack_when_committed=False)
+        if self.requests.is_ready(state.leader, now_us):
+            state.update_voters_at_us = now_us + self._config.fetch_timeout_us
+        return self._maybe_send(state.leader, request, now_us)
+
     def _poll_follower_as_observer(self, state: FollowerState, now_us: int) -> int:
         """Kafka: KafkaRaftClient#pollFollowerAsObserver, KafkaRaftClient#maybeSendFetchToBestNode (4.1-4.4)."""
         if self._shutdown_us is not None:
             return now_us
+        if (
+            self._config.auto_join
+            and self._can_become_voter
+            and self.partition.kraft_version
+            and state.update_voters_at_us <= now_us
+        ):
+            return self._maybe_join(state, now_us)
         if now_us >= state.fetch_timeout_at_us and self._decide.observer_keeps_bootstrap.yes():
             return self._maybe_send_fetch_to_any_bootstrap(now_us)
         if self.requests.has_request_timed_out(state.leader, now_us):
@@ -467,7 +566,9 @@ class KafkaRaftClient:
         if snapshot_id is None:
             return self._maybe_send(state.leader, self._build_fetch_request(), now_us)
         return self._maybe_send(
-            state.leader, FetchSnapshotRequest(self.quorum.local_id, state.epoch, snapshot_id), now_us
+            state.leader,
+            FetchSnapshotRequest(self.quorum.local_id, state.epoch, snapshot_id, self.quorum.key.directory),
+            now_us,
         )
 
     def _maybe_send_fetch_to_any_bootstrap(self, now_us: int) -> int:
@@ -547,7 +648,14 @@ class KafkaRaftClient:
         end_offset = self.log.end_offset
         accumulator = BatchAccumulator(self.quorum.epoch, end_offset, self._config.append_linger_us)
         self.quorum.transition_to_leader(end_offset, accumulator, now_us)
-        accumulator.append_control_message()
+        partition = self.partition
+        voters, version = partition.voters, partition.kraft_version
+        if version and (partition.voters_offset == BOOTSTRAP_OFFSET or voters.needs_update(self._local_node)):
+            latest = voters.update_voter(self._local_node)
+            assert latest is not None
+            accumulator.append_voters(latest, kraft_version=version, leader_change=True)
+        else:
+            accumulator.append_control_message()
         self.requests.reset_all()
 
     def _transition_to_unattached(self, epoch: int, leader: int, now_us: int) -> None:
@@ -559,7 +667,7 @@ class KafkaRaftClient:
         self._maybe_fire_leader_change()
         self.requests.reset_all()
 
-    def _transition_to_resigned(self, preferred_successors: Sequence[int], now_us: int) -> None:
+    def _transition_to_resigned(self, preferred_successors: Sequence[ReplicaKey], now_us: int) -> None:
         """Stop to lead; the listener learns it with the next epoch. Kafka: KafkaRaftClient#transitionToResigned."""
         self._fail_fetches()
         self.quorum.transition_to_resigned(preferred_successors, now_us)
@@ -603,6 +711,8 @@ class KafkaRaftClient:
                 request, self.quorum.local_id, error, self.quorum.epoch, self.quorum.leader
             )
             self._host.send(request.source, response)
+        elif isinstance(request, AddVoterRequest | RemoveVoterRequest | UpdateVoterRequest | ApiVersionsRequest):
+            self._handle_voters_request(request, now_us)
         else:
             assert isinstance(request, EndQuorumEpochRequest)
             error = self._handle_end_quorum_epoch_request(request, now_us)
@@ -626,20 +736,29 @@ class KafkaRaftClient:
             return error, False
         if request.epoch > quorum.epoch:
             self._transition_to_unattached(request.epoch, NO_NODE, now_us)
+        if not self._is_valid_voter_key(request.voter_directory):
+            return INVALID_VOTER_KEY, False
         up_to_date = OffsetAndEpoch(request.last_offset, request.last_epoch).is_up_to_date(self.log.end)
-        granted = quorum.state.can_grant_vote(request.source, up_to_date=up_to_date, pre_vote=request.pre_vote)
+        candidate = ReplicaKey(request.source, request.directory)
+        granted = quorum.state.can_grant_vote(candidate, up_to_date=up_to_date, pre_vote=request.pre_vote)
         if granted and not request.pre_vote:
             if quorum.is_unattached_not_voted:
-                quorum.unattached_add_voted_state(request.epoch, request.source, now_us)
+                quorum.unattached_add_voted_state(request.epoch, candidate, now_us)
             elif quorum.is_prospective_not_voted:
-                quorum.prospective_add_voted_state(request.epoch, request.source, now_us)
+                quorum.prospective_add_voted_state(request.epoch, candidate, now_us)
         return NO_ERROR, granted
+
+    def _is_valid_voter_key(self, directory: int) -> bool:
+        """Whether a request means the voter with this directory. Kafka: KafkaRaftClient#isValidVoterKey."""
+        return directory in (NO_DIRECTORY, self.quorum.key.directory)
 
     def _handle_begin_quorum_epoch_request(self, request: BeginQuorumEpochRequest, now_us: int) -> str:
         """Kafka: KafkaRaftClient#handleBeginQuorumEpochRequest."""
         error = self._validate_voter_only_request(request)
         if error == NO_ERROR:
             self._maybe_transition(request.source, request.epoch, now_us)
+            if not self._is_valid_voter_key(request.voter_directory):
+                return INVALID_VOTER_KEY
         return error
 
     def _handle_end_quorum_epoch_request(self, request: EndQuorumEpochRequest, now_us: int) -> str:
@@ -653,14 +772,18 @@ class KafkaRaftClient:
             state.fetch_timeout_at_us = now_us + self._end_epoch_election_backoff_us(request.preferred_successors)
         return NO_ERROR
 
-    def _end_epoch_election_backoff_us(self, preferred: Sequence[int]) -> int:
+    def _end_epoch_election_backoff_us(self, preferred: Sequence[ReplicaKey]) -> int:
         """How long to wait for voters with longer logs to stand for election.
 
         Kafka: KafkaRaftClient#endEpochElectionBackoff, KafkaRaftClient#strictExponentialElectionBackoffMs.
         """
         most_us = self._config.election_backoff_max_us
-        local_id = self.quorum.local_id
-        position = preferred.index(local_id) if local_id in preferred else len(preferred)
+        local_id, directory = self.quorum.key
+        position = 0
+        for successor in preferred:
+            if successor.id == local_id and successor.directory in (NO_DIRECTORY, directory):
+                break
+            position += 1
         if position == 0:  # A leader that has just started names nobody, and no voter waits.
             return 0
         if position == len(preferred):
@@ -705,7 +828,7 @@ class KafkaRaftClient:
             batches = log.read(request.fetch_offset, log.end_offset)
             # From 4.0 on, a fetch within a batch counts as one of the whole batch; epochs end with batches, so none is.
             offset = batches[0].base_offset if batches else request.fetch_offset
-            if state.update_replica_state(request.source, now_us, offset):
+            if state.update_replica_state(request.source, now_us, offset, request.directory):
                 self._on_update_leader_high_watermark(state, now_us)
         known = UNKNOWN if state.high_watermark is None else state.high_watermark
         local_id = self.quorum.local_id
@@ -731,10 +854,10 @@ class KafkaRaftClient:
         if error == NO_ERROR:
             state = quorum.state
             assert isinstance(state, LeaderState)
-            if snapshot is None:
+            if snapshot is None or snapshot.id == BOOTSTRAP_SNAPSHOT_ID:
                 error = SNAPSHOT_NOT_FOUND
             else:
-                state.update_check_quorum_for_following_voter(request.source, now_us)
+                state.update_check_quorum_for_following_voter(request.source, now_us, request.directory)
         found = snapshot if error == NO_ERROR else None
         self._host.send(
             request.source,
@@ -758,14 +881,201 @@ class KafkaRaftClient:
             return NOT_LEADER_OR_FOLLOWER
         return NO_ERROR if self._shutdown_us is None else BROKER_NOT_AVAILABLE
 
+    # Changes of the voters (KIP-853).
+
+    def add_voter(
+        self, voter: VoterNode, answer: Callable[[str], None], now_us: int, *, ack_when_committed: bool = True
+    ) -> None:
+        """Make a replica a voter. It has to be the only change, and the latest voters have to be committed in this
+        leader's epoch; the leader asks the replica for its versions first.
+
+        Args:
+            voter: the replica.
+            answer: called with the error, when the new voters are committed.
+            now_us: time.
+            ack_when_committed: whether it is not called when they are appended (KIP-1186).
+
+        Kafka: KafkaRaftClient#handleAddVoterRequest, AddVoterHandler#handleAddVoterRequest.
+        """
+        error = self._refusal_of_voter_change(voter.key, now_us)
+        if error == NO_ERROR and voter.key.id in self.partition.voters.ids:
+            error = DUPLICATE_VOTER
+        if error == NO_ERROR and not self.requests.is_ready(voter.key.id, now_us):
+            error = REQUEST_TIMED_OUT
+        if error != NO_ERROR:
+            answer(error)
+            return
+        state = self.quorum.state
+        assert isinstance(state, LeaderState)
+        self._maybe_send(voter.key.id, ApiVersionsRequest(self.quorum.local_id, state.epoch), now_us)
+        expires_us = now_us + self._config.request_timeout_us
+        state.adding = VoterChange(answer, expires_us, voter, ack_when_committed=ack_when_committed)
+
+    def remove_voter(self, voter: ReplicaKey, answer: Callable[[str], None], now_us: int) -> None:
+        """Make a voter an observer. `poll` has to follow.
+
+        Args:
+            voter: the voter.
+            answer: called with the error, when the new voters are committed.
+            now_us: time.
+
+        Kafka: KafkaRaftClient#handleRemoveVoterRequest, RemoveVoterHandler#handleRemoveVoterRequest.
+        """
+        error = self._refusal_of_voter_change(voter, now_us)
+        voters = self.partition.voters.remove_voter(voter) if error == NO_ERROR else None
+        if voters is None:
+            answer(error if error != NO_ERROR else VOTER_NOT_FOUND)
+            return
+        state = self.quorum.state
+        assert isinstance(state, LeaderState)
+        offset = state.accumulator.append_voters(voters)
+        state.removing = VoterChange(answer, now_us + self._config.request_timeout_us, last_offset=offset)
+
+    def _refusal_of_voter_change(self, voter: ReplicaKey, now_us: int) -> str:
+        """Why the voters cannot be changed now, or `NO_ERROR`."""
+        state = self.quorum.state
+        if not isinstance(state, LeaderState):
+            return NOT_LEADER_OR_FOLLOWER
+        if self._shutdown_us is not None:
+            return BROKER_NOT_AVAILABLE
+        if voter.directory == NO_DIRECTORY:
+            return INVALID_REQUEST
+        if state.is_operation_pending(now_us) or state.high_watermark is None:
+            return REQUEST_TIMED_OUT
+        if not self.partition.kraft_version:
+            return UNSUPPORTED_VERSION
+        return NO_ERROR if self._are_voters_committed(state) else REQUEST_TIMED_OUT
+
+    def _are_voters_committed(self, state: LeaderState) -> bool:
+        offset, known = self.partition.voters_offset, state.high_watermark
+        return offset is not None and known is not None and offset < known
+
+    def _update_voter(self, voter: VoterNode, now_us: int) -> str:
+        """Note a voter's latest addresses; no answer waits for the commit. Kafka: UpdateVoterHandler.
+
+        Under kraft.version 0, from 4.1 on, a leader keeps them for an upgrade, which is not modelled.
+        """
+        state = self.quorum.state
+        assert isinstance(state, LeaderState)
+        if state.is_operation_pending(now_us) or state.high_watermark is None:
+            return REQUEST_TIMED_OUT
+        version = self.partition.kraft_version
+        if not version:
+            return UNSUPPORTED_VERSION
+        if not self._are_voters_committed(state):
+            return REQUEST_TIMED_OUT
+        if voter.max_version < version:
+            return INVALID_REQUEST
+        voters = self.partition.voters.update_voter(voter)
+        if voters is None:
+            return VOTER_NOT_FOUND
+        state.accumulator.append_voters(voters)
+        if self._decide.asks_for_pre_votes.answer:
+            state.update_check_quorum_for_following_voter(voter.key.id, now_us, voter.key.directory)
+        return NO_ERROR
+
+    def _handle_voters_request(
+        self, request: AddVoterRequest | RemoveVoterRequest | UpdateVoterRequest | ApiVersionsRequest, now_us: int
+    ) -> None:
+        quorum, host = self.quorum, self._host
+
+        if isinstance(request, AddVoterRequest):
+            asked = request
+
+            def added(error: str) -> None:
+                host.send(asked.source, AddVoterResponse(asked, quorum.local_id, error, quorum.epoch, quorum.leader))
+
+            self.add_voter(asked.voter, added, now_us, ack_when_committed=asked.ack_when_committed)
+        elif isinstance(request, RemoveVoterRequest):
+            told = request
+
+            def removed(error: str) -> None:
+                host.send(told.source, RemoveVoterResponse(told, quorum.local_id, error, quorum.epoch, quorum.leader))
+
+            self.remove_voter(told.voter, removed, now_us)
+        elif isinstance(request, UpdateVoterRequest):
+            error = self._validate_leader_only_request(request)
+            if error == NO_ERROR and request.voter.key.directory == NO_DIRECTORY:
+                error = INVALID_REQUEST
+            if error == NO_ERROR:
+                error = self._update_voter(request.voter, now_us)
+            host.send(request.source, UpdateVoterResponse(request, quorum.local_id, error, quorum.epoch, quorum.leader))
+        else:
+            version = self._local_node.max_version
+            host.send(
+                request.source,
+                ApiVersionsResponse(request, quorum.local_id, NO_ERROR, quorum.epoch, quorum.leader, version),
+            )
+
+    def _handle_voters_response(self, node: int, response: RaftResponse, now_us: int) -> bool:
+        """Go on with a change; returns whether the response is a success.
+
+        Kafka: KafkaRaftClient#handleAddVoterResponse (4.3-4.4), KafkaRaftClient#handleRemoveVoterResponse (4.3-4.4),
+        KafkaRaftClient#handleApiVersionsResponse.
+        """
+        state, error = self.quorum.state, response.error
+        if isinstance(response, ApiVersionsResponse):
+            return not isinstance(state, LeaderState) or self._handle_api_versions_response(node, response, now_us)
+        known = DUPLICATE_VOTER if isinstance(response, AddVoterResponse) else VOTER_NOT_FOUND
+        if error not in (NO_ERROR, REQUEST_TIMED_OUT, known):
+            return False
+        if not isinstance(state, FollowerState):
+            raise IllegalRaftStateError("a response to a change of the voters for a member that does not follow")
+        state.update_voters_at_us = now_us + self._config.fetch_timeout_us
+        return True
+
+    def _handle_api_versions_response(self, node: int, response: ApiVersionsResponse, now_us: int) -> bool:
+        """Append the new voters if the replica supports the kraft.version and is caught up.
+
+        Kafka: AddVoterHandler#handleApiVersionsResponse.
+        """
+        state = self.quorum.state
+        assert isinstance(state, LeaderState)
+        change = state.adding
+        if change is None or change.last_offset != UNKNOWN or change.voter is None or change.voter.key.id != node:
+            return True
+        if response.error != NO_ERROR:
+            state.reset_adding(REQUEST_TIMED_OUT)
+            return False
+        if response.max_version < self.partition.kraft_version:
+            state.reset_adding(INVALID_REQUEST)
+        elif not state.is_replica_caught_up(change.voter.key, now_us):
+            state.reset_adding(REQUEST_TIMED_OUT)
+        else:
+            voters = self.partition.voters.add_voter(
+                VoterNode(change.voter.key, change.voter.listeners, response.max_version)
+            )
+            if voters is None:
+                raise IllegalRaftStateError(f"voter {node} is one of {self.partition.voters} already")
+            change.last_offset = state.accumulator.append_voters(voters)
+            if not change.ack_when_committed:
+                change.complete(NO_ERROR)
+        return True
+
+    def _end_adding(self, node: int, error: str) -> None:
+        """The question for the versions of a replica has failed."""
+        state = self.quorum.state
+        if isinstance(state, LeaderState):
+            change = state.adding
+            voter = None if change is None or change.last_offset != UNKNOWN else change.voter
+            if voter is not None and voter.key.id == node:
+                state.reset_adding(error)
+
     # Responses.
 
     def _handle_response(self, response: RaftResponse, now_us: int) -> None:
         """Kafka: KafkaRaftClient#handleResponse."""
         node = response.source
+        if isinstance(response, ApiVersionsResponse | AddVoterResponse | RemoveVoterResponse):
+            succeeded = self._handle_voters_response(node, response, now_us)
+            self.requests.on_response_result(node, response.request, now_us, success=succeeded)
+            return
         handled = self._maybe_handle_common_response(response, now_us)
         if handled is None:
-            if response.error != NO_ERROR and response.error != SNAPSHOT_NOT_FOUND:
+            if response.error == UNSUPPORTED_VERSION and isinstance(response, UpdateVoterResponse):
+                self._handle_success(node, response, now_us)
+                handled = True
+            elif response.error != NO_ERROR and response.error != SNAPSHOT_NOT_FOUND:
                 handled = False
             else:
                 self._handle_success(node, response, now_us)
@@ -781,6 +1091,10 @@ class KafkaRaftClient:
         elif isinstance(response, VoteResponse):
             if isinstance(state, NomineeState):
                 self._handle_vote_response(state, node, response, now_us)
+        elif isinstance(response, UpdateVoterResponse):
+            if not isinstance(state, FollowerState):
+                raise IllegalRaftStateError("a response to a voter's addresses for a member that does not follow")
+            state.reset_fetch_timeout_for_successful_fetch(now_us + self._config.fetch_timeout_us)
         elif isinstance(response, BeginQuorumEpochResponse):
             if isinstance(state, LeaderState):
                 state.add_acknowledgement_from(node)
@@ -820,7 +1134,7 @@ class KafkaRaftClient:
             known = state.high_watermark
             if known is not None and response.diverging.offset < known:
                 raise IllegalRaftStateError(f"truncation to {response.diverging} below the high watermark {known}")
-            self.log.truncate_to_end_offset(response.diverging)
+            self.partition.truncate_new_entries(self.log.truncate_to_end_offset(response.diverging))
         elif response.snapshot_id is not None:
             known_here = self.log.snapshot(response.snapshot_id) is not None
             state.fetching_snapshot = None if known_here else response.snapshot_id
@@ -828,8 +1142,10 @@ class KafkaRaftClient:
             if response.batches:
                 for batch in response.batches:
                     self.log.append(batch)
-                if self._flushes:
+                if self.flushes:
                     self._host.flush()
+                for batch in response.batches:
+                    self.partition.appended(batch)
             if response.high_watermark >= 0:
                 self._update_follower_high_watermark(state, response.high_watermark)
         state.reset_fetch_timeout_for_successful_fetch(now_us + self._config.fetch_timeout_us)
@@ -850,6 +1166,7 @@ class KafkaRaftClient:
             log.add_snapshot(snapshot)
             if not log.truncate_to_latest_snapshot():
                 raise IllegalRaftStateError(f"{snapshot} does not take the place of a log that ends at {log.end}")
+            self.partition.load()
             self._update_follower_high_watermark(state, log.high_watermark)
         state.reset_fetch_timeout_for_successful_fetch(now_us + self._config.fetch_timeout_us)
 
@@ -892,7 +1209,7 @@ class KafkaRaftClient:
             else:
                 self._transition_to_unattached(epoch, NO_NODE, now_us)
         elif leader != NO_NODE and (
-            quorum.leader == NO_NODE or (leader in quorum.voters and not quorum.reaches_leader)
+            quorum.leader == NO_NODE or (quorum.knows_address(leader) and not quorum.reaches_leader)
         ):
             self._transition_to_follower(epoch, leader, now_us)
 
@@ -916,6 +1233,7 @@ class KafkaRaftClient:
             log.last_fetched_epoch,
             UNKNOWN if known is None else known,
             self._config.fetch_max_wait_us,
+            self.quorum.key.directory,
         )
 
     def _maybe_send(self, node: int, request: RaftRequest, now_us: int) -> int:
@@ -936,6 +1254,8 @@ class KafkaRaftClient:
         if (
             not isinstance(state, LeaderState)
             or state.resign_requested
+            or not self.quorum.is_voter
+            or state.is_changing_voters
             or self._shutdown_us is not None
             or state.high_watermark != end
             or self.log.flushed_offset != end
@@ -958,7 +1278,7 @@ class KafkaRaftClient:
             and state.leader == leader
             and self._shutdown_us is None
             and log.end_offset == request.fetch_offset
-            and (log.flushed_offset == log.end_offset or not self._flushes)
+            and (log.flushed_offset == log.end_offset or not self.flushes)
             and self.requests.is_only(leader, request)
             and state.high_watermark == self._next_offset
         )
@@ -978,7 +1298,7 @@ class KafkaRaftClient:
         assert isinstance(state, FollowerState)
         for batch in batches:
             self.log.append(batch)
-        if self._flushes:
+        if self.flushes:
             self.log.flush()
         state.fetch_timeout_at_us = timeout_at_us
         self._update_follower_high_watermark(state, self.log.end_offset - lag)
@@ -998,11 +1318,11 @@ class KafkaRaftClient:
         at_us = min(sent_us + self._config.request_timeout_us, self.clean_us())
         return min(at_us, timeout_at_us) if self.quorum.is_voter else at_us
 
-    def last_fetch_us(self, replica: int) -> int:
+    def last_fetch_us(self, replica: ReplicaKey) -> int:
         """When a replica last fetched from this leader."""
         state = self.quorum.state
         assert isinstance(state, LeaderState)
-        known = state.replica_state(replica)
+        known = state.replica_state(replica.id, replica.directory)
         assert known is not None
         return known.last_fetch_us
 
@@ -1041,7 +1361,7 @@ class KafkaRaftClient:
         state.lead_silently(end, check_quorum_at_us)
         self._fetches.take_all()
         for request, at_us in zip(requests, arrived_us, strict=True):
-            state.fetched_silently(request.source, at_us)
+            state.fetched_silently(request.source, at_us, request.directory)
             response = RaftFetchResponse(request, quorum.local_id, NO_ERROR, quorum.epoch, quorum.leader, (), end, None)
             self._fetches.wait(request, response, at_us + request.max_wait_us)
         self._update_listeners_progress(end)
@@ -1064,6 +1384,8 @@ class KafkaRaftClient:
         """Kafka: KafkaRaftClient#onUpdateLeaderHighWatermark."""
         assert state.high_watermark is not None
         self.log.update_high_watermark(state.high_watermark)
+        if state.is_changing_voters:
+            state.complete_voter_changes(self.partition.voters)
         if not self._fetches.is_empty and self._decide.hw_answers_fetches.yes():
             for parked in self._fetches.take_all():
                 self._complete_fetch(parked, now_us)
@@ -1089,7 +1411,8 @@ class KafkaRaftClient:
             snapshot = self.log.latest_snapshot
             if snapshot is not None and (self._is_new or self._next_offset < high_watermark):
                 self._next_offset = snapshot.id.offset
-                self._host.handle_load_snapshot(snapshot)
+                if snapshot.id != BOOTSTRAP_SNAPSHOT_ID:  # It has no metadata.
+                    self._host.handle_load_snapshot(snapshot)
             elif not self._is_new:
                 raise IllegalRaftStateError(f"no snapshot has what is missing from {self._next_offset} on")
             self._is_new = False

@@ -17,42 +17,54 @@ from sim.protocol.raft.epoch_states import (
     UnattachedState,
     election_at_us,
 )
+from sim.protocol.raft.kraft_control_record_state_machine import KRaftControlRecordStateMachine
 from sim.protocol.raft.leader_state import LeaderState
 from sim.protocol.raft.raft_log import IllegalRaftStateError, OffsetAndEpoch
 from sim.protocol.raft.raft_messages import NO_NODE
 from sim.protocol.raft.request_manager import NEVER
+from sim.protocol.raft.voter_set import NO_DIRECTORY, ReplicaKey, VoterSet
 
 
 class QuorumState:
     """The state of one member, which is a voter or an observer. Kafka: QuorumState.
 
-    Voters are those of the configuration, and a member knows the addresses of these and of no other (kraft.version 0).
+    A member knows the addresses of its voters, and with bootstrap servers those of all members: messages name them.
 
     Args:
         local_id: the member's id.
-        voters: ids of all voters.
+        partition: the voters, and the kraft.version.
         decide: the member's rules.
         election_timeout_us: ``controller.quorum.election.timeout.ms``; the timeout is this to twice as long.
         fetch_timeout_us: ``controller.quorum.fetch.timeout.ms``.
         random_below: draws a number from 0 to below its argument.
         store: writes the file quorum-state, and returns once it is on disk.
+        directory: the member's directory id.
+        knows_all_members: whether it reaches members that are no voters.
 
     Attributes:
+        key: its id and directory id.
         state: what it is in now.
     """
 
     def __init__(
         self,
         local_id: int,
-        voters: Sequence[int],
+        partition: KRaftControlRecordStateMachine,
         decide: Decisions,
         election_timeout_us: int,
         fetch_timeout_us: int,
         random_below: Callable[[int], int],
         store: Callable[[ElectionState], None],
+        *,
+        directory: int = NO_DIRECTORY,
+        knows_all_members: bool = False,
     ) -> None:
         self.local_id: Final = local_id
-        self.voters: Final = tuple(voters)
+        self.key: Final = ReplicaKey(local_id, directory)
+        self._partition = partition
+        self._knows_all_members = knows_all_members
+        self._voters = partition.voters
+        self._is_voter = partition.voters.is_voter(self.key)
         self._decide = decide
         self._election_timeout_us = election_timeout_us
         self._fetch_timeout_us = fetch_timeout_us
@@ -82,15 +94,15 @@ class QuorumState:
         elif leader == self.local_id:
             # It votes for no other leader of this epoch, and appends no record that has offset and epoch of a lost one.
             initial = ResignedState(self.local_id, epoch, self.voters, (), self._election_timeout_at_us(now_us))
-        elif election.voted == self.local_id:
+        elif election.is_voted_candidate(self.key):
             at_us = self._election_timeout_at_us(now_us)
-            initial = CandidateState(self.local_id, epoch, self.voters, None, at_us, 1)
+            initial = CandidateState(self.local_id, epoch, self.voter_set, None, at_us, 1, self.key.directory)
         elif leader in self.voters:
             at_us = now_us + self._fetch_timeout_us
-            initial = FollowerState(epoch, leader, election.voted, None, at_us)
+            initial = FollowerState(epoch, leader, election.voted, None, at_us, election.voted_directory)
         else:
             at_us = self._election_timeout_at_us(now_us)
-            initial = UnattachedState(epoch, leader, election.voted, None, at_us)
+            initial = UnattachedState(epoch, leader, election.voted, None, at_us, election.voted_directory)
         self._durable_transition_to(initial)
 
     # Queries.
@@ -109,9 +121,18 @@ class QuorumState:
         return self._leader
 
     @property
-    def voted(self) -> int:
-        """The candidate that has the member's vote, or `NO_NODE`. Kafka: QuorumState#votedKey (4.1-4.4)."""
-        return self.state.election().voted
+    def voter_set(self) -> VoterSet:
+        """The latest voters."""
+        return self._partition.voters
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """Ids of the latest voters."""
+        return self._partition.voters.ids
+
+    def knows_address(self, member: int) -> bool:
+        """Whether it can reach a member that a message names."""
+        return self._knows_all_members or member in self.voters
 
     @property
     def reaches_leader(self) -> bool:
@@ -124,12 +145,15 @@ class QuorumState:
     @property
     def is_voter(self) -> bool:
         """Whether the member is a voter; else it is an observer. Kafka: QuorumState#isVoter."""
-        return self.local_id in self.voters
+        voters = self._partition.voters
+        if voters is not self._voters:
+            self._voters, self._is_voter = voters, voters.is_voter(self.key)
+        return self._is_voter
 
     @property
     def is_only_voter(self) -> bool:
         """Kafka: QuorumState#isOnlyVoter."""
-        return self.voters == (self.local_id,)
+        return self._partition.voters.is_only_voter(self.key)
 
     @property
     def is_unattached_not_voted(self) -> bool:
@@ -145,15 +169,17 @@ class QuorumState:
 
     # Transitions.
 
-    def transition_to_resigned(self, preferred_successors: Sequence[int], now_us: int) -> None:
+    def transition_to_resigned(self, preferred_successors: Sequence[ReplicaKey], now_us: int) -> None:
         """A leader stops to lead; nothing is stored. Kafka: QuorumState#transitionToResigned.
 
         Raises:
             IllegalRaftStateError: it does not lead.
         """
-        if not isinstance(self.state, LeaderState):
+        state = self.state
+        if not isinstance(state, LeaderState):
             raise self._illegal("Resigned")
         at_us = self._election_timeout_at_us(now_us)
+        state.close()
         self.state = ResignedState(self.local_id, self.epoch, self.voters, preferred_successors, at_us)
 
     def transition_to_unattached(self, epoch: int, leader: int, now_us: int) -> None:
@@ -175,10 +201,19 @@ class QuorumState:
             at_us = max(now_us, election_at_us(state))
         else:
             at_us = self._election_timeout_at_us(now_us)
-        voted = self.voted if epoch == state.epoch else NO_NODE
-        self._durable_transition_to(UnattachedState(epoch, leader, voted, state.high_watermark, at_us))
+        voted = self._voted_in(epoch)
+        self._durable_transition_to(
+            UnattachedState(epoch, leader, voted.id, state.high_watermark, at_us, voted.directory)
+        )
 
-    def unattached_add_voted_state(self, epoch: int, candidate: int, now_us: int) -> None:
+    def _voted_in(self, epoch: int) -> ReplicaKey:
+        """The candidate that has the member's vote in an epoch, or `NO_NODE`."""
+        if epoch != self.state.epoch:
+            return ReplicaKey(NO_NODE)
+        election = self.state.election()
+        return ReplicaKey(election.voted, election.voted_directory)
+
+    def unattached_add_voted_state(self, epoch: int, candidate: ReplicaKey, now_us: int) -> None:
         """Vote.
 
         Kafka: QuorumState#unattachedAddVotedState (4.1-4.4), QuorumState#transitionToUnattachedVotedState (3.9).
@@ -186,13 +221,15 @@ class QuorumState:
         Raises:
             IllegalRaftStateError: the member has voted, is in another state, or is the candidate itself.
         """
-        if candidate == self.local_id or epoch != self.epoch or not self.is_unattached_not_voted:
-            raise self._illegal(f"a vote for {candidate} in epoch {epoch}")
+        if candidate.id == self.local_id or epoch != self.epoch or not self.is_unattached_not_voted:
+            raise self._illegal(f"a vote for {candidate.id} in epoch {epoch}")
         at_us = self._election_timeout_at_us(now_us)
-        state = self.state
-        self._durable_transition_to(UnattachedState(epoch, self.leader, candidate, state.high_watermark, at_us))
+        known = self.state.high_watermark
+        self._durable_transition_to(
+            UnattachedState(epoch, self.leader, candidate.id, known, at_us, candidate.directory)
+        )
 
-    def prospective_add_voted_state(self, epoch: int, candidate: int, now_us: int) -> None:
+    def prospective_add_voted_state(self, epoch: int, candidate: ReplicaKey, now_us: int) -> None:
         """Vote while it asks for pre-votes. Kafka: QuorumState#prospectiveAddVotedState (4.1-4.4).
 
         Raises:
@@ -200,9 +237,9 @@ class QuorumState:
         """
         state = self.state
         if not isinstance(state, ProspectiveState) or state.voted != NO_NODE:
-            raise self._illegal(f"a vote for {candidate} in epoch {epoch}")
-        if candidate == self.local_id or epoch != state.epoch:
-            raise self._illegal(f"a vote for {candidate} in epoch {epoch}")
+            raise self._illegal(f"a vote for {candidate.id} in epoch {epoch}")
+        if candidate.id == self.local_id or epoch != state.epoch:
+            raise self._illegal(f"a vote for {candidate.id} in epoch {epoch}")
         self._durable_transition_to(self._prospective(candidate, now_us))
 
     def transition_to_follower(self, epoch: int, leader: int, now_us: int) -> None:
@@ -212,15 +249,17 @@ class QuorumState:
             IllegalRaftStateError: it would lead or follow another leader in this epoch, follow itself, or go back.
         """
         state = self.state
-        if leader not in self.voters or leader == self.local_id or epoch < state.epoch:
+        if leader == self.local_id or epoch < state.epoch or not self.knows_address(leader):
             raise self._illegal(f"Follower of {leader} in epoch {epoch}")
         if epoch == state.epoch and isinstance(state, FollowerState | LeaderState):
             raise self._illegal(f"Follower of {leader} in epoch {epoch}")
-        voted = self.voted if epoch == state.epoch else NO_NODE
-        if voted != NO_NODE and not self._decide.asks_for_pre_votes.yes():
-            voted = NO_NODE
+        voted = self._voted_in(epoch)
+        if voted.id != NO_NODE and not self._decide.asks_for_pre_votes.yes():
+            voted = ReplicaKey(NO_NODE)
         at_us = now_us + self._fetch_timeout_us
-        self._durable_transition_to(FollowerState(epoch, leader, voted, state.high_watermark, at_us))
+        self._durable_transition_to(
+            FollowerState(epoch, leader, voted.id, state.high_watermark, at_us, voted.directory)
+        )
 
     def transition_to_prospective(self, now_us: int) -> None:
         """Ask for pre-votes; nothing is stored. Kafka: QuorumState#transitionToProspective (4.1-4.4).
@@ -230,7 +269,7 @@ class QuorumState:
         """
         if not self.is_voter or isinstance(self.state, LeaderState | ProspectiveState):
             raise self._illegal("Prospective")
-        self.state = self._prospective(self.voted, now_us)
+        self.state = self._prospective(self._voted_in(self.epoch), now_us)
 
     def transition_to_candidate(self, now_us: int) -> None:
         """Stand for election in a new epoch. Kafka: QuorumState#transitionToCandidate.
@@ -246,9 +285,17 @@ class QuorumState:
             raise self._illegal("Candidate")
         retries = state.retries + 1 if isinstance(state, CandidateState) else 1
         at_us = self._election_timeout_at_us(now_us)
-        voters = self.voters
-        candidate = CandidateState(self.local_id, state.epoch + 1, voters, state.high_watermark, at_us, retries)
-        self._durable_transition_to(candidate)
+        self._durable_transition_to(
+            CandidateState(
+                self.local_id,
+                state.epoch + 1,
+                self.voter_set,
+                state.high_watermark,
+                at_us,
+                retries,
+                self.key.directory,
+            )
+        )
 
     def transition_to_leader(self, epoch_start_offset: int, accumulator: BatchAccumulator, now_us: int) -> LeaderState:
         """Lead. The high watermark is unknown at first, so that the leaders' never goes back.
@@ -265,30 +312,40 @@ class QuorumState:
             self.local_id,
             state.epoch,
             epoch_start_offset,
-            self.voters,
+            self.voter_set,
             state.votes.granting_voters(),
             accumulator,
             self._fetch_timeout_us,
             now_us,
+            self.key.directory,
         )
         self._durable_transition_to(leader)
         return leader
 
-    def _prospective(self, voted: int, now_us: int) -> ProspectiveState:
+    def _prospective(self, voted: ReplicaKey, now_us: int) -> ProspectiveState:
         return ProspectiveState(
             self.local_id,
             self.epoch,
             self.leader,
-            voted,
-            self.voters,
+            voted.id,
+            self.voter_set,
             self.state.high_watermark,
             self._election_timeout_at_us(now_us),
             reaches_leader=self.reaches_leader,
+            voted_directory=voted.directory,
         )
 
     def _durable_transition_to(self, state: EpochState) -> None:
-        """Store, then change. Kafka: QuorumState#durableTransitionTo."""
-        self._store(state.election())
+        """Store, then change. The file has directory ids under kraft.version 1 only.
+
+        Kafka: QuorumState#durableTransitionTo.
+        """
+        before, election = self.state, state.election()
+        if election.voted_directory != NO_DIRECTORY and not self._partition.kraft_version:
+            election = ElectionState(election.epoch, election.leader, election.voted)
+        self._store(election)
+        if isinstance(before, LeaderState):
+            before.close()
         self.state = state
 
     def _election_timeout_at_us(self, now_us: int) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from sim.protocol.raft.voter_set import VoterSet
+
 UNKNOWN: Final = -1
 
 
@@ -35,7 +37,7 @@ class RaftBatch:
         epoch: of the leader that appended it.
         size: number of its records.
         records: what they are, which Raft does not read; empty in a control batch.
-        is_control: whether it is the LeaderChange record of a new leader.
+        is_control: whether it has control records, as the LeaderChange record of a new leader.
         end_offset: offset after its last record.
     """
 
@@ -55,6 +57,22 @@ class RaftBatch:
         return f"RaftBatch({self.base_offset}, epoch {self.epoch}, {self.size}{', control' * self.is_control})"
 
 
+class VotersBatch(RaftBatch):
+    """A control batch that ends with a VotersRecord. Kafka: VotersRecord, KRaftVersionRecord.
+
+    Attributes:
+        voters: the voters from it on.
+        kraft_version: that of the KRaftVersionRecord before it, 0 without one.
+    """
+
+    __slots__ = ("kraft_version", "voters")
+
+    def __init__(self, base_offset: int, epoch: int, size: int, voters: VoterSet, kraft_version: int) -> None:
+        super().__init__(base_offset, epoch, size, (), is_control=True)
+        self.voters: Final = voters
+        self.kraft_version: Final = kraft_version
+
+
 class RaftSnapshot:
     """A snapshot of the metadata; immutable. Kafka: RawSnapshotReader, RawSnapshotWriter.
 
@@ -63,18 +81,41 @@ class RaftSnapshot:
         content: the state that they lead to, which Raft does not read.
         last: the last batch that it stands for.
         made_us: when a member made it.
+        voters: the voters at its end; None without a VotersRecord.
+        kraft_version: that at its end.
     """
 
-    __slots__ = ("content", "id", "last", "made_us")
+    __slots__ = ("content", "id", "kraft_version", "last", "made_us", "voters")
 
-    def __init__(self, last: RaftBatch, content: object, made_us: int) -> None:
+    def __init__(
+        self,
+        last: RaftBatch,
+        content: object,
+        made_us: int,
+        voters: VoterSet | None = None,
+        kraft_version: int = 0,
+    ) -> None:
         self.id: Final = OffsetAndEpoch(last.end_offset, last.epoch)
         self.content: Final = content
         self.last: Final = last
         self.made_us: Final = made_us
+        self.voters: Final = voters
+        self.kraft_version: Final = kraft_version
 
     def __repr__(self) -> str:
         return f"RaftSnapshot({self.id.offset}, epoch {self.id.epoch})"
+
+
+BOOTSTRAP_SNAPSHOT_ID: Final = OffsetAndEpoch(0, 0)
+"""The snapshot that formatting makes; no leader sends it. Kafka: Snapshots#BOOTSTRAP_SNAPSHOT_ID."""
+
+
+def bootstrap_snapshot(voters: VoterSet, content: object = None) -> RaftSnapshot:
+    """What formatting writes to the disk of each of the first voters (kraft.version 1).
+
+    Kafka: Formatter#writeDynamicQuorumSnapshot.
+    """
+    return RaftSnapshot(RaftBatch(0, 0, 0, ()), content, 0, voters, 1)
 
 
 class RaftLog:
@@ -238,8 +279,11 @@ class RaftLog:
         if not snapshots:
             return None
         earliest, start = snapshots[0].id, self.start_offset
-        if offset == 0 or offset < start or epoch < earliest.epoch or (offset == start and epoch != earliest.epoch):
-            return snapshots[-1].id
+        latest = snapshots[-1].id
+        if offset == 0:
+            return None if latest == BOOTSTRAP_SNAPSHOT_ID else latest
+        if offset < start or epoch < earliest.epoch or (offset == start and epoch != earliest.epoch):
+            return latest
         return None
 
     def diverging(self, offset: int, epoch: int) -> OffsetAndEpoch | None:

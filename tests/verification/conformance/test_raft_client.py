@@ -15,6 +15,7 @@ from sim.protocol.raft.leader_state import LeaderState
 from sim.protocol.raft.quorum_state import QuorumState
 from sim.protocol.raft.raft_log import RaftLog
 from sim.protocol.raft.request_manager import RequestManager
+from sim.protocol.raft.voter_set import ReplicaKey
 from tests.plain import needs_sources
 from tests.verification.oracle.kafka import plain
 from tests.verification.oracle.recording import FOLDER
@@ -42,7 +43,11 @@ def test_the_cases_reach_every_state_and_request(release: str) -> None:
 MUTATED = [
     (QuorumState, "_election_timeout_at_us", lambda self, now_us: now_us + 2 * self._election_timeout_us),
     (LeaderState, "_maybe_update_high_watermark", lambda _: False),
-    (LeaderState, "non_leader_voters_by_descending_fetch_offset", lambda self: self.other_voters()[::-1]),
+    (
+        LeaderState,
+        "non_leader_voters_by_descending_fetch_offset",
+        lambda self: [ReplicaKey(voter) for voter in self.other_voters()[::-1]],
+    ),
     (RaftLog, "diverging", lambda *_: None),
     (RaftLog, "snapshot_instead", lambda *_: None),
     (RaftLog, "truncate_to_latest_snapshot", lambda _: False),

@@ -28,10 +28,12 @@ from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch,
 from sim.protocol.raft.leader_state import LeaderState
 from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftLog, RaftSnapshot
 from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
+from sim.protocol.raft.voter_set import static_voters
 
 LATER_US: Final = 1 << 40
 CONFIG: Final = QuorumConfig(LATER_US, LATER_US, LATER_US, LATER_US, 0, 0, LATER_US)
 VOTERS: Final = (1, 2, 3)
+VOTER_SET: Final = static_voters(VOTERS)
 
 Encoded = tuple[Any, ...]
 """A message: its class and the values of its slots; a response has the encoded request."""
@@ -227,7 +229,7 @@ class VoterMachine:
             if kind == "announce":
                 state.begin_quorum_epoch_at_us = 0
             else:
-                state.check_quorum_at_us = 0
+                state._check_quorum_timer_us = 0  # noqa: SLF001
 
     def _make_snapshot(self, client: KafkaRaftClient) -> None:
         log, end = client.log, client._next_offset  # noqa: SLF001
@@ -435,10 +437,10 @@ def _thaw_state(frozen: tuple[Any, ...]) -> EpochState:
     nominee: NomineeState
     if cls is ProspectiveState:
         nominee = ProspectiveState(
-            rest[1], epoch, rest[2], rest[3], VOTERS, high_watermark, LATER_US, reaches_leader=rest[4]
+            rest[1], epoch, rest[2], rest[3], VOTER_SET, high_watermark, LATER_US, reaches_leader=rest[4]
         )
     else:
-        candidate = CandidateState(rest[1], epoch, VOTERS, high_watermark, LATER_US, rest[2])
+        candidate = CandidateState(rest[1], epoch, VOTER_SET, high_watermark, LATER_US, rest[2])
         candidate.back_off_until_us = rest[3]
         nominee = candidate
     nominee.votes._states = dict(rest[0])  # noqa: SLF001
@@ -448,7 +450,7 @@ def _thaw_state(frozen: tuple[Any, ...]) -> EpochState:
 def _thaw_leader(epoch: int, high_watermark: int | None, rest: tuple[Any, ...]) -> LeaderState:
     local_id, start, ends, begun = rest
     accumulator = BatchAccumulator(epoch, max(ends), 0)
-    leader = LeaderState(local_id, epoch, start, VOTERS, (), accumulator, LATER_US, 0)
+    leader = LeaderState(local_id, epoch, start, VOTER_SET, (), accumulator, LATER_US, 0)
     leader.high_watermark = high_watermark
     for replica, end in zip(leader._voters.values(), ends, strict=True):  # noqa: SLF001
         replica.end_offset = end

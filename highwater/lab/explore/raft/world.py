@@ -188,7 +188,7 @@ class ExploredQuorum:
                 voter != leader
                 and voter not in waits
                 and election.epoch <= epoch
-                and election != (epoch, leader, election.voted)
+                and (election.epoch, election.leader) != (epoch, leader)
             ):
                 return True
         return False
@@ -311,7 +311,8 @@ class _Judged:
     def elections(self, members: Sequence[Snapshot]) -> None:
         """Look for two leaders of an epoch."""
         for snapshot in members:
-            epoch, leader, _ = election_of(snapshot)
+            election = election_of(snapshot)
+            epoch, leader = election.epoch, election.leader
             if leader != NO_NODE and self.leaders.setdefault(epoch, leader) != leader:
                 self.broken.add("two-leaders")
 

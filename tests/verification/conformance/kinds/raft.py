@@ -8,10 +8,12 @@ from sim.protocol.decisions import Decisions
 from sim.protocol.raft.batch_accumulator import BatchAccumulator
 from sim.protocol.raft.election_state import ElectionState
 from sim.protocol.raft.epoch_states import FollowerState, NomineeState, ResignedState, election_at_us
+from sim.protocol.raft.kraft_control_record_state_machine import KRaftControlRecordStateMachine
 from sim.protocol.raft.leader_state import LeaderState
 from sim.protocol.raft.quorum_state import QuorumState
-from sim.protocol.raft.raft_log import OffsetAndEpoch
+from sim.protocol.raft.raft_log import OffsetAndEpoch, RaftLog
 from sim.protocol.raft.request_manager import NEVER
+from sim.protocol.raft.voter_set import ReplicaKey, static_voters
 from tests.verification.conformance.driving import Kind, Seen
 
 if TYPE_CHECKING:
@@ -32,7 +34,8 @@ class Member:
         self.jitter_us: int = given.get("jitter_ms", 0) * MS
         stored = given["stored"]
         self.stored = None if stored is None else ElectionState(*stored)
-        self.quorum = QuorumState(0, given["voters"], Decisions(rules), 5_000 * MS, 10_000 * MS, self.draw, self.store)
+        partition = KRaftControlRecordStateMachine(static_voters(given["voters"]), RaftLog())
+        self.quorum = QuorumState(0, partition, Decisions(rules), 5_000 * MS, 10_000 * MS, self.draw, self.store)
         self.quorum.initialize(self.stored, OffsetAndEpoch(0, given["log_epoch"]), 0)
 
     def draw(self, bound: int) -> int:
@@ -49,10 +52,10 @@ class Member:
         self.quorum.transition_to_unattached(op["epoch"], op["leader"], self.now_us)
 
     def add_voted(self, op: Fields) -> None:
-        self.quorum.unattached_add_voted_state(op["epoch"], op["candidate"], self.now_us)
+        self.quorum.unattached_add_voted_state(op["epoch"], ReplicaKey(op["candidate"]), self.now_us)
 
     def prospective_add_voted(self, op: Fields) -> None:
-        self.quorum.prospective_add_voted_state(op["epoch"], op["candidate"], self.now_us)
+        self.quorum.prospective_add_voted_state(op["epoch"], ReplicaKey(op["candidate"]), self.now_us)
 
     def follower(self, op: Fields) -> None:
         self.quorum.transition_to_follower(op["epoch"], op["leader"], self.now_us)
@@ -68,7 +71,7 @@ class Member:
         self.quorum.transition_to_leader(op["start_offset"], accumulator, self.now_us)
 
     def resigned(self, op: Fields) -> None:
-        self.quorum.transition_to_resigned(op["successors"], self.now_us)
+        self.quorum.transition_to_resigned([ReplicaKey(voter) for voter in op["successors"]], self.now_us)
 
     def sleep(self, op: Fields) -> None:
         self.now_us += op["ms"] * MS
@@ -107,7 +110,7 @@ class Member:
 
     def can_grant(self, op: Fields) -> Seen:
         state = self.quorum.state
-        grants = state.can_grant_vote(op["candidate"], up_to_date=op["up_to_date"], pre_vote=op["pre_vote"])
+        grants = state.can_grant_vote(ReplicaKey(op["candidate"]), up_to_date=op["up_to_date"], pre_vote=op["pre_vote"])
         return Seen(grants=grants)
 
     def remaining_ms(self) -> int | None:
@@ -121,8 +124,8 @@ class Member:
             "state": type(state).__name__.removesuffix("State"),
             "epoch": quorum.epoch,
             "leader": quorum.leader,
-            "voted": quorum.voted,
-            "stored": self.stored,
+            "voted": quorum.state.election().voted,
+            "stored": None if self.stored is None else self.stored[:3],
             "remaining_ms": self.remaining_ms(),
             "hw": state.high_watermark,
             "observer": not quorum.is_voter,
@@ -146,10 +149,12 @@ class Leader:
         self.voters: list[int] = given["voters"]
         start = given["start_offset"]
         accumulator = BatchAccumulator(5, start, 0)
-        self.state = LeaderState(0, 5, start, self.voters, (0,), accumulator, LEADERS_FETCH_TIMEOUT_US, 0)
+        self.state = LeaderState(
+            0, 5, start, static_voters(self.voters), (0,), accumulator, LEADERS_FETCH_TIMEOUT_US, 0
+        )
 
     def local(self, op: Fields) -> Seen:
-        return Seen(raised=self.state.update_local_state(op["offset"]))
+        return Seen(raised=self.state.update_local_state(op["offset"], static_voters(self.voters)))
 
     def fetch(self, op: Fields) -> Seen:
         return Seen(raised=self.state.update_replica_state(op["replica"], op["ms"] * MS, op["offset"]))
@@ -176,7 +181,7 @@ class Leader:
         return {
             "hw": state.high_watermark,
             "silent": [replica.replica for replica in known if replica and not replica.has_acknowledged_leader],
-            "successors": state.non_leader_voters_by_descending_fetch_offset(),
+            "successors": [key.id for key in state.non_leader_voters_by_descending_fetch_offset()],
             "check_ms": None if check_us == NEVER else max(0, check_us - self.now_us) // MS,
             "begin_ms": max(0, state.begin_quorum_epoch_at_us - self.now_us) // MS,
         }

@@ -30,6 +30,7 @@ from sim.protocol.raft.raft_messages import (
     VoteResponse,
 )
 from sim.protocol.raft.request_manager import NEVER
+from sim.protocol.raft.voter_set import ReplicaKey
 from tests.verification.conformance.cases import TableError
 from tests.verification.conformance.driving import Kind, Seen
 from tests.verification.conformance.kinds.raft_parts import last_epoch, snapshot_of
@@ -219,7 +220,9 @@ class Client(RaftHost):
         self.deliver(BeginQuorumEpochRequest(op["from"], op["epoch"]))
 
     def end(self, op: Fields) -> None:
-        self.deliver(EndQuorumEpochRequest(op["from"], op["epoch"], tuple(op["successors"])))
+        self.deliver(
+            EndQuorumEpochRequest(op["from"], op["epoch"], tuple([ReplicaKey(voter) for voter in op["successors"]]))
+        )
 
     def fetch(self, op: Fields) -> None:
         known = op.get("hw", NEWEST)
@@ -295,9 +298,9 @@ class Client(RaftHost):
             "state": type(quorum.state).__name__.removesuffix("State"),
             "epoch": quorum.epoch,
             "leader": quorum.leader,
-            "voted": quorum.voted,
+            "voted": quorum.state.election().voted,
             "observer": not quorum.is_voter,
-            "stored": self.stored,
+            "stored": None if self.stored is None else self.stored[:3],
             "remaining_ms": self._remaining_ms(),
             "wait_ms": (self.wait_us - self.now_us) // MS,
             "hw": self.client.high_watermark,
@@ -356,7 +359,7 @@ def _words(request: RaftRequest) -> str:
     if isinstance(request, BeginQuorumEpochRequest):
         return f"begin {request.epoch}"
     assert isinstance(request, EndQuorumEpochRequest)
-    return f"end {request.epoch} {list(request.preferred_successors)}"
+    return f"end {request.epoch} {[key.id for key in request.preferred_successors]}"
 
 
 def _answer(response: RaftResponse) -> tuple[str, Seen]:

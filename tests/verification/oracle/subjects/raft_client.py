@@ -44,6 +44,7 @@ from sim.protocol.raft.raft_messages import (
     VoteRequest,
     VoteResponse,
 )
+from sim.protocol.raft.voter_set import ReplicaKey
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
 
@@ -275,7 +276,7 @@ def _request(name: str, values: list[Any], *, knows_pre_votes: bool) -> RaftRequ
     if name == "begin":
         return BeginQuorumEpochRequest(source, epoch)
     if name == "end":
-        return EndQuorumEpochRequest(source, epoch, tuple(others[0]))
+        return EndQuorumEpochRequest(source, epoch, tuple([ReplicaKey(voter) for voter in others[0]]))
     if name == "fetch-snapshot":
         return FetchSnapshotRequest(source, epoch, OffsetAndEpoch(others[0], others[1]))
     assert name == "fetch"
@@ -289,7 +290,7 @@ def _asked(request: RaftRequest, decide: Decisions) -> str:
     if isinstance(request, BeginQuorumEpochRequest):
         return f"begin {request.epoch}"
     if isinstance(request, EndQuorumEpochRequest):
-        return f"end {request.epoch} {list(request.preferred_successors)}"
+        return f"end {request.epoch} {[key.id for key in request.preferred_successors]}"
     if isinstance(request, FetchSnapshotRequest):
         return f"fetch-snapshot {request.epoch} {request.snapshot_id.offset} {request.snapshot_id.epoch}"
     assert isinstance(request, RaftFetchRequest)
