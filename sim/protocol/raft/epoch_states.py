@@ -100,9 +100,17 @@ class NomineeState(EpochState):
     __slots__ = ("election_at_us", "voters", "votes")
 
     def __init__(
-        self, local_id: int, epoch: int, voters: VoterSet, high_watermark: int | None, election_at_us: int
+        self,
+        local_id: int,
+        directory: int,
+        epoch: int,
+        voters: VoterSet,
+        high_watermark: int | None,
+        election_at_us: int,
     ) -> None:
         super().__init__(epoch, high_watermark)
+        if not voters.is_voter(ReplicaKey(local_id, directory)):
+            raise IllegalRaftStateError(f"{local_id} stands for election and is not one of the voters {voters}")
         self.voters: Final = voters
         self.votes: Final = EpochElection(voters.ids)
         self.votes.record_vote(local_id, granted=True)
@@ -145,8 +153,9 @@ class ProspectiveState(NomineeState):
         *,
         reaches_leader: bool,
         voted_directory: int = NO_DIRECTORY,
+        directory: int = NO_DIRECTORY,
     ) -> None:
-        super().__init__(local_id, epoch, voters, high_watermark, election_at_us)
+        super().__init__(local_id, directory, epoch, voters, high_watermark, election_at_us)
         self._local_id = local_id
         self.leader: Final = leader
         self.reaches_leader: Final = reaches_leader
@@ -187,7 +196,7 @@ class CandidateState(NomineeState):
         retries: int,
         directory: int = NO_DIRECTORY,
     ) -> None:
-        super().__init__(local_id, epoch, voters, high_watermark, election_at_us)
+        super().__init__(local_id, directory, epoch, voters, high_watermark, election_at_us)
         self.local_id: Final = local_id
         self.directory: Final = directory
         self.retries: Final = retries
@@ -242,7 +251,8 @@ class FollowerState(EpochState):
         self.leader: Final = leader
         self.voted: Final = voted
         self.voted_directory: Final = voted_directory
-        self.fetch_timeout_at_us = self.update_voters_at_us = fetch_timeout_at_us
+        self.fetch_timeout_at_us = fetch_timeout_at_us
+        self.update_voters_at_us = NEVER
         self.fetching_snapshot: OffsetAndEpoch | None = None
         self.has_fetched_from_leader = False
 

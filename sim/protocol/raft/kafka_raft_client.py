@@ -77,6 +77,10 @@ from sim.protocol.raft.voter_set import NO_DIRECTORY, ReplicaKey, VoterNode, sta
 RETRY_BACKOFF_BASE_US: Final = 100_000
 """Unit of the back-off between elections up to 3.9. Kafka: KafkaRaftClient#binaryExponentialElectionBackoffMs (3.9)."""
 _MOST_DOUBLINGS: Final = 20
+FIRST_BOOTSTRAP_SERVER: Final = -2
+"""In place of the id of the first bootstrap server, the next ones are below: a connection to one is another than that
+to the same member as a voter. Kafka: KafkaRaftClient.
+"""
 CLEAN_INTERVAL_US: Final = 60_000_000
 """How often a member removes old snapshots. Kafka: KafkaRaftClient."""
 
@@ -112,7 +116,10 @@ class RaftHost:
     __slots__ = ()
 
     def send(self, node: int, message: RaftRequest | RaftResponse) -> None:
-        """Send a request or response to a member."""
+        """Send a request or response to a member, or a request by a connection to a bootstrap server.
+
+        See `KafkaRaftClient.member_of`.
+        """
         raise NotImplementedError
 
     def random_below(self, bound: int) -> int:
@@ -193,7 +200,12 @@ class KafkaRaftClient:
         self._config = config
         self._host = host
         self._can_become_voter = always_flushes
-        self.partition: Final = KRaftControlRecordStateMachine(static_voters(voters), log)
+        self._is_4_1 = decide.asks_for_pre_votes.answer
+        """Whether it does of KIP-853 what 4.1 does, and not 3.9: no mode has pre-votes without it."""
+        self._update_voters_us = config.fetch_timeout_us * (1 if self._is_4_1 else 3)
+        self.partition: Final = KRaftControlRecordStateMachine(
+            static_voters(voters), log, refuses_jumps=not self._is_4_1
+        )
         self.quorum: Final = QuorumState(
             local_id,
             self.partition,
@@ -206,8 +218,10 @@ class KafkaRaftClient:
             knows_all_members=len(bootstrap_servers) > 0,
         )
         self._local_node = VoterNode(self.quorum.key, listeners)
+        self._bootstrap_servers = tuple(bootstrap_servers)
+        servers = [FIRST_BOOTSTRAP_SERVER - place for place in range(len(bootstrap_servers))]
         self.requests: Final = RequestManager(
-            tuple(bootstrap_servers or voters), config.retry_backoff_us, config.request_timeout_us, host.random_below
+            tuple(servers or voters), config.retry_backoff_us, config.request_timeout_us, host.random_below
         )
         self._fetches = FetchPurgatory()
         self._next_offset = 0
@@ -221,7 +235,10 @@ class KafkaRaftClient:
         self._told: EpochState | None = None
         """A state of which it knows these."""
         self._shutdown_us: int | None = None
+        self._is_registered = False
+        """Whether the listener is told of leaders, as it is once the thread runs."""
         self._initialize(stored, now_us)
+        self._is_registered = True
 
     def _initialize(self, stored: ElectionState | None, now_us: int) -> None:
         """Kafka: KafkaRaftClient#initialize."""
@@ -231,8 +248,10 @@ class KafkaRaftClient:
         if isinstance(state, CandidateState):
             self._on_become_candidate(now_us)
         elif isinstance(state, FollowerState):
-            self._on_become_follower()
-        if quorum.is_only_voter and not isinstance(quorum.state, CandidateState | LeaderState):
+            self._on_become_follower(now_us)
+        # In 3.9, a sole voter whose file has its own vote leads by then, and ends.
+        leads = isinstance(quorum.state, LeaderState) and self._is_4_1
+        if quorum.is_only_voter and not leads and not isinstance(quorum.state, CandidateState):
             self._stand_for_election(now_us)
 
     # The thread.
@@ -303,12 +322,26 @@ class KafkaRaftClient:
         """
         if isinstance(message, RaftRequest):
             self._handle_request(message, now_us)
-        elif self.requests.is_response_expected(message.source, message.request):
-            self._handle_response(message, now_us)
+        else:
+            node = self.connection(message.source, message.request)
+            if self.requests.is_response_expected(node, message.request):
+                self._handle_response(node, message, now_us)
         self._poll_listeners()
+
+    def connection(self, member: int, request: RaftRequest) -> int:
+        """The connection to a member by which a request was sent: the member's id, or that of a bootstrap server."""
+        servers = self._bootstrap_servers
+        if member not in servers or self.requests.is_response_expected(member, request):
+            return member
+        return FIRST_BOOTSTRAP_SERVER - servers.index(member)
+
+    def member_of(self, connection: int) -> int:
+        """The member that a connection leads to."""
+        return connection if connection >= 0 else self._bootstrap_servers[FIRST_BOOTSTRAP_SERVER - connection]
 
     def request_failed(self, node: int, request: RaftRequest, now_us: int) -> None:
         """The connection for a request broke. Kafka: KafkaNetworkChannel, RaftUtil#errorResponse."""
+        node = self.connection(node, request)
         if isinstance(request, ApiVersionsRequest) and self.requests.is_response_expected(node, request):
             self._end_adding(node, REQUEST_TIMED_OUT)
         self.requests.on_response_result(node, request, now_us, success=False)
@@ -361,6 +394,11 @@ class KafkaRaftClient:
     def is_leader(self) -> bool:
         """Whether the member leads."""
         return isinstance(self.quorum.state, LeaderState)
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether the member follows a leader."""
+        return isinstance(self.quorum.state, FollowerState)
 
     @property
     def high_watermark(self) -> int | None:
@@ -493,12 +531,10 @@ class KafkaRaftClient:
         if now_us >= state.fetch_timeout_at_us:
             self._stand_for_election(now_us)
             return now_us
-        if (
-            state.update_voters_at_us <= now_us
-            and self.partition.kraft_version
-            and self.partition.voters.needs_update(self._local_node)
-        ):
-            return self._maybe_send_update_voter(state, now_us)
+        if state.update_voters_at_us <= now_us and self.partition.kraft_version:
+            if self.partition.voters.needs_update(self._local_node):
+                return self._maybe_send_update_voter(state, now_us)
+            state.update_voters_at_us = now_us + self._update_voters_us
         leader = state.leader
         misses_leader = self.requests.has_request_timed_out(leader, now_us)
         if (misses_leader or self.requests.is_backing_off(leader, now_us)) and self._decide.voters_search_leader.yes():
@@ -512,13 +548,13 @@ class KafkaRaftClient:
         return min(at_us, state.fetch_timeout_at_us)
 
     def _maybe_send_update_voter(self, state: FollowerState, now_us: int) -> int:
-        """Tell the leader the addresses that the log does not have. 3.9 counts the time though nothing is sent.
+        """Tell the leader the addresses that the log does not have. In 3.9, a period passes even if nothing is sent.
 
         Kafka: KafkaRaftClient#maybeSendUpdateVoterRequest.
         """
         request = UpdateVoterRequest(self.quorum.local_id, state.epoch, self._local_node)
-        if self.requests.is_ready(state.leader, now_us) or not self._decide.asks_for_pre_votes.answer:
-            state.update_voters_at_us = now_us + self._config.fetch_timeout_us
+        if self.requests.is_ready(state.leader, now_us) or not self._is_4_1:
+            state.update_voters_at_us = now_us + self._update_voters_us
         at_us = self._maybe_send(state.leader, request, now_us)
         return min(at_us, state.fetch_timeout_at_us)
 
@@ -677,10 +713,13 @@ class KafkaRaftClient:
         """Kafka: KafkaRaftClient#transitionToFollower."""
         self.quorum.transition_to_follower(epoch, leader, now_us)
         self._maybe_fire_leader_change()
-        self._on_become_follower()
+        self._on_become_follower(now_us)
 
-    def _on_become_follower(self) -> None:
+    def _on_become_follower(self, now_us: int) -> None:
         """Kafka: KafkaRaftClient#onBecomeFollower."""
+        state = self.quorum.state
+        assert isinstance(state, FollowerState)
+        state.update_voters_at_us = now_us + self._update_voters_us
         self.requests.reset_all()
         self._fail_fetches()
 
@@ -766,7 +805,7 @@ class KafkaRaftClient:
         error = self._validate_voter_only_request(request)
         if error != NO_ERROR:
             return error
-        self._maybe_transition(request.source, request.epoch, now_us)
+        self._maybe_transition(request.source, request.epoch, now_us, has_address=False)
         state = self.quorum.state
         if isinstance(state, FollowerState) and state.leader == request.source:
             state.fetch_timeout_at_us = now_us + self._end_epoch_election_backoff_us(request.preferred_successors)
@@ -970,7 +1009,7 @@ class KafkaRaftClient:
         if voters is None:
             return VOTER_NOT_FOUND
         state.accumulator.append_voters(voters)
-        if self._decide.asks_for_pre_votes.answer:
+        if self._is_4_1:
             state.update_check_quorum_for_following_voter(voter.key.id, now_us, voter.key.directory)
         return NO_ERROR
 
@@ -1063,9 +1102,8 @@ class KafkaRaftClient:
 
     # Responses.
 
-    def _handle_response(self, response: RaftResponse, now_us: int) -> None:
+    def _handle_response(self, node: int, response: RaftResponse, now_us: int) -> None:
         """Kafka: KafkaRaftClient#handleResponse."""
-        node = response.source
         if isinstance(response, ApiVersionsResponse | AddVoterResponse | RemoveVoterResponse):
             succeeded = self._handle_voters_response(node, response, now_us)
             self.requests.on_response_result(node, response.request, now_us, success=succeeded)
@@ -1076,6 +1114,8 @@ class KafkaRaftClient:
                 self._handle_success(node, response, now_us)
                 handled = True
             elif response.error != NO_ERROR and response.error != SNAPSHOT_NOT_FOUND:
+                if isinstance(response, RaftFetchResponse | FetchSnapshotResponse) and not self.is_follower:
+                    raise IllegalRaftStateError("a response to a fetch for a member that does not follow")
                 handled = False
             else:
                 self._handle_success(node, response, now_us)
@@ -1134,7 +1174,8 @@ class KafkaRaftClient:
             known = state.high_watermark
             if known is not None and response.diverging.offset < known:
                 raise IllegalRaftStateError(f"truncation to {response.diverging} below the high watermark {known}")
-            self.partition.truncate_new_entries(self.log.truncate_to_end_offset(response.diverging))
+            before = self.log.end_offset
+            self.partition.truncate_new_entries(before, self.log.truncate_to_end_offset(response.diverging))
         elif response.snapshot_id is not None:
             known_here = self.log.snapshot(response.snapshot_id) is not None
             state.fetching_snapshot = None if known_here else response.snapshot_id
@@ -1163,10 +1204,11 @@ class KafkaRaftClient:
         if snapshot is not None:
             if wanted != snapshot.id:
                 raise IllegalRaftStateError(f"{snapshot} in place of {wanted}")
+            before = log.end_offset
             log.add_snapshot(snapshot)
             if not log.truncate_to_latest_snapshot():
                 raise IllegalRaftStateError(f"{snapshot} does not take the place of a log that ends at {log.end}")
-            self.partition.load()
+            self.partition.took_snapshot(before)
             self._update_follower_high_watermark(state, log.high_watermark)
         state.reset_fetch_timeout_for_successful_fetch(now_us + self._config.fetch_timeout_us)
 
@@ -1186,15 +1228,24 @@ class KafkaRaftClient:
             return None if response.error == NO_ERROR else True
         if response.error == BROKER_NOT_AVAILABLE:
             return False
+        if response.error == INVALID_VOTER_KEY:
+            return True
         if response.error == INVALID_REQUEST:
             raise IllegalRaftStateError("an invalid request was answered so")
         return None
 
-    def _maybe_transition(self, leader: int, epoch: int, now_us: int) -> None:
+    def _maybe_transition(self, leader: int, epoch: int, now_us: int, *, has_address: bool = True) -> None:
         """Follow a leader, or begin an epoch, of which a request or response tells.
 
+        Args:
+            leader: the leader, or `NO_NODE`.
+            epoch: the epoch.
+            now_us: time.
+            has_address: whether the message has the leader's address, as all but EndQuorumEpoch do.
+
         Raises:
-            IllegalRaftStateError: an epoch has two leaders, or this node leads it and does not know that.
+            IllegalRaftStateError: an epoch has two leaders, or this node leads it and does not know that, or it does
+                not know the leader's address.
 
         Kafka: KafkaRaftClient#maybeTransition.
         """
@@ -1203,14 +1254,14 @@ class KafkaRaftClient:
             if leader == quorum.local_id:
                 raise IllegalRaftStateError(f"a message names itself as the leader of epoch {epoch}, which it is not")
             raise IllegalRaftStateError(f"epoch {epoch} has leaders {quorum.leader} and {leader}")
-        if epoch > quorum.epoch:
-            if leader != NO_NODE:
-                self._transition_to_follower(epoch, leader, now_us)
-            else:
-                self._transition_to_unattached(epoch, NO_NODE, now_us)
-        elif leader != NO_NODE and (
-            quorum.leader == NO_NODE or (quorum.knows_address(leader) and not quorum.reaches_leader)
+        knows_address = leader in quorum.voters if not has_address else quorum.knows_address(leader)
+        if epoch > quorum.epoch and leader == NO_NODE:
+            self._transition_to_unattached(epoch, NO_NODE, now_us)
+        elif epoch > quorum.epoch or (
+            leader != NO_NODE and (quorum.leader == NO_NODE or (knows_address and not quorum.reaches_leader))
         ):
+            if not knows_address:
+                raise IllegalRaftStateError(f"the address of leader {leader} of epoch {epoch} is unknown")
             self._transition_to_follower(epoch, leader, now_us)
 
     def _has_consistent_leader(self, leader: int, epoch: int) -> bool:
@@ -1436,7 +1487,7 @@ class KafkaRaftClient:
         Kafka: KafkaRaftClient#maybeFireLeaderChange.
         """
         state = self.quorum.state
-        if state is self._told:
+        if state is self._told or not self._is_registered:
             return
         current = LeaderAndEpoch(self.quorum.leader, state.epoch)
         if current == self._fired or (

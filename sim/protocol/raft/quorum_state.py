@@ -333,6 +333,7 @@ class QuorumState:
             self._election_timeout_at_us(now_us),
             reaches_leader=self.reaches_leader,
             voted_directory=voted.directory,
+            directory=self.key.directory,
         )
 
     def _durable_transition_to(self, state: EpochState) -> None:

@@ -10,8 +10,18 @@ is 1 for a vote; 1, epoch, 0, HW for a record; 2, epoch, end offset for where th
 snapshot; 1 for a snapshot that is not there. A record or snapshot has at least the last epoch of the log, and at most
 the member's.
 
+With kraft.version 1, ``new`` has four more: the voters of the bootstrap snapshot (id, directory, listeners of each;
+none: an observer that was formatted without), the member's directory and listeners, and whether it joins by itself.
+There is no configuration of voters, the bootstrap servers are 0 to 3 (-2 to -5 as destinations), and requests name
+directories: of the candidate and the voter (vote), of the voter (begin), of all successors (end), of the replica
+(fetch, fetch-snapshot). Further operations are ``add-voter id directory ack-when-committed``, ``remove-voter id
+directory``, and ``update-voter id epoch directory listeners max-version``. A content of 4, epoch, 0, HW and voters is a
+batch with a KRaftVersionRecord and a VotersRecord; a snapshot has the voters that follow its four numbers; a response
+to the question for versions has the highest kraft.version, -1 for none.
+
 To be seen are state, epoch, leader, quorum-state (epoch, leader, vote), start and end of the log, its last epoch, HW,
-the first and the last snapshot, requests, responses, and what the listener was told; or that the process has ended.
+the first and the last snapshot, requests, responses, and what the listener was told; with kraft.version 1 also the
+voters, whether the member is one, the version and the directory of the vote; or that the process has ended.
 """
 
 from __future__ import annotations
@@ -28,9 +38,21 @@ from sim.protocol.raft.kafka_raft_client import (
     QuorumConfig,
     RaftHost,
 )
-from sim.protocol.raft.raft_log import IllegalRaftStateError, OffsetAndEpoch, RaftBatch, RaftLog, RaftSnapshot
+from sim.protocol.raft.raft_log import (
+    IllegalRaftStateError,
+    OffsetAndEpoch,
+    RaftBatch,
+    RaftLog,
+    RaftSnapshot,
+    VotersBatch,
+    bootstrap_snapshot,
+)
 from sim.protocol.raft.raft_messages import (
     SNAPSHOT_NOT_FOUND,
+    AddVoterRequest,
+    AddVoterResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -41,15 +63,19 @@ from sim.protocol.raft.raft_messages import (
     RaftFetchResponse,
     RaftRequest,
     RaftResponse,
+    RemoveVoterRequest,
+    RemoveVoterResponse,
+    UpdateVoterRequest,
+    UpdateVoterResponse,
     VoteRequest,
     VoteResponse,
 )
-from sim.protocol.raft.voter_set import ReplicaKey
+from sim.protocol.raft.voter_set import ReplicaKey, VoterNode, VoterSet
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from random import Random
 
     from sim.protocol.rules import Rules
@@ -62,8 +88,18 @@ RULES: Final = {
 MS: Final = 1_000
 CONFIG: Final = QuorumConfig(10_000 * MS, 50_000 * MS, 100 * MS, 5_000 * MS, 50 * MS, 0, 0, 20_000 * MS)
 VOTERS: Final = (0, 1, 2)
+SERVERS: Final = (0, 1, 2, 3)
 OBSERVER: Final = 9
 POLLS: Final = 4
+START_US: Final = 1_000_000 * MS
+VOTER_ERRORS: Final = {
+    "add": ["REQUEST_TIMED_OUT", "DUPLICATE_VOTER", "UNSUPPORTED_VERSION"],
+    "remove": ["REQUEST_TIMED_OUT", "VOTER_NOT_FOUND", "UNSUPPORTED_VERSION"],
+    "update": ["REQUEST_TIMED_OUT", "VOTER_NOT_FOUND", "UNSUPPORTED_VERSION"],
+    "vote": ["INVALID_VOTER_KEY"],
+    "prevote": ["INVALID_VOTER_KEY"],
+    "begin": ["INVALID_VOTER_KEY"],
+}
 ENDS: Final = ["ends"]
 ERRORS: Final = (
     "NONE",
@@ -78,10 +114,14 @@ ERRORS: Final = (
 class Member(RaftHost):
     """A member's disk and its process, which begins with the first operation."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, release: str) -> None:
+        self._acks_early = release >= "4.2"
         self._decide = Decisions(rules)
-        self._now_us = 0
+        self._now_us = START_US
         self._local = self._clean_us = 0
+        self._voters: tuple[int, ...] = VOTERS
+        self._directory, self._listeners = 1, 0
+        self._joins = False
         self._log = RaftLog()
         self._stored: ElectionState | None = None
         self._client: KafkaRaftClient | None = None
@@ -90,6 +130,8 @@ class Member(RaftHost):
         self._last: dict[int, RaftRequest] = {}
         self._told: list[list[Any]] = []
         self._has_ended = False
+        self._exists = False
+        """Whether there was a process."""
 
     # What the client asks of its process.
 
@@ -124,9 +166,19 @@ class Member(RaftHost):
     # Operations.
 
     @property
-    def asked(self) -> Collection[int]:
-        """The members to which it has sent a request."""
-        return self._last.keys()
+    def questions(self) -> dict[str, int]:
+        """What it has last asked -> the member."""
+        return {_asked(request, self._decide): node for node, request in self._last.items()}
+
+    @property
+    def asked(self) -> dict[int, str]:
+        """The members to which it has sent a request -> the kind of the last one."""
+        return {node: _asked(request, self._decide).split()[0] for node, request in self._last.items()}
+
+    @property
+    def ends(self) -> list[int]:
+        """Where batches of its log begin and end."""
+        return [self._log.base_offset, *[batch.end_offset for batch in self._log.batches]]
 
     def do(self, operation: Operation) -> Any:
         """Run one operation; the visible state after it."""
@@ -134,7 +186,7 @@ class Member(RaftHost):
         if self._has_ended and name != "restart":
             return ENDS
         try:
-            if self._client is None and name != "new":
+            if not self._exists and name != "new":
                 self._start()
             self._act(name, values)
             self._poll()
@@ -151,8 +203,20 @@ class Member(RaftHost):
         self._log.flush()
         self._log = self._log.reopened()
         self._clean_us = self._now_us + CLEAN_INTERVAL_US
+        self._exists = True
         self._client = KafkaRaftClient(
-            self._local, VOTERS, self._log, self._stored, self._decide, CONFIG, self, self._now_us
+            self._local,
+            self._voters,
+            self._log,
+            self._stored,
+            self._decide,
+            CONFIG._replace(auto_join=self._joins),
+            self,
+            self._now_us,
+            always_flushes=self._joins,
+            directory=self._directory,
+            bootstrap_servers=() if self._voters else SERVERS,
+            listeners=self._listeners,
         )
         self._poll()
 
@@ -164,16 +228,17 @@ class Member(RaftHost):
     def _act(self, name: str, values: list[Any]) -> None:
         client = self._client
         if name == "new":
-            if client is None:
+            if not self._exists:
                 self._begin(*values)
             return
-        assert client is not None
         if name == "restart":
             if values[0] == 1:
                 self._log = self._log.without_snapshots()
             self._last.clear()
             self._start()
-        elif name == "advance":
+            return
+        assert client is not None
+        if name == "advance":
             self._advance(values[0])
         elif name == "append":
             client.prepare_append(client.quorum.epoch, ("x",), self._now_us)
@@ -184,7 +249,16 @@ class Member(RaftHost):
         elif name == "respond":
             self._respond(*values)
         else:
+            if name == "fetch" and not self._voters:
+                values[2] = self._begin_of_batch(values[2])
+            if name == "add-voter" and not self._acks_early:
+                values[2] = 1
             client.handle(_request(name, values, knows_pre_votes=self._decide.asks_for_pre_votes.answer), self._now_us)
+
+    def _begin_of_batch(self, offset: int) -> int:
+        """Where the batch begins that holds an offset; the offset, if it is none of the log's."""
+        bases = [batch.base_offset for batch in self._log.batches if batch.base_offset <= offset < batch.end_offset]
+        return bases[0] if bases and offset >= self._log.start_offset else offset
 
     def _advance(self, ms: int) -> None:
         """Let time pass, with a poll whenever old snapshots are looked for: a minute after the last time."""
@@ -195,10 +269,16 @@ class Member(RaftHost):
             self._poll()
         self._now_us = end_us
 
-    def _begin(self, local: int, epoch: int, leader: int, voted: int, epochs: list[int]) -> None:
+    def _begin(self, local: int, epoch: int, leader: int, voted: int, epochs: list[int], *dynamic: Any) -> None:
         self._local = local
         self._stored = ElectionState(epoch, leader, voted)
         self._log = RaftLog([RaftBatch(offset, number, 1, ("a",)) for offset, number in enumerate(epochs)])
+        if dynamic:
+            voters, self._directory, self._listeners, joins = dynamic
+            self._joins = joins == 1
+            self._voters = ()
+            if voters:
+                self._log.add_snapshot(bootstrap_snapshot(_voters(voters)))
         self._start()
 
     def _make_snapshot(self) -> None:
@@ -207,9 +287,12 @@ class Member(RaftHost):
         batches = log.read(log.start_offset, offset)
         if not batches:
             return
-        made = RaftSnapshot(batches[-1], None, self._now_us)
+        partition = self._client.partition
+        voters, version = partition.voter_set_at(offset - 1), partition.kraft_version_at(offset - 1)
+        made = RaftSnapshot(batches[-1], None, self._now_us, voters, version)
         if log.snapshot(made.id) is None and log.snapshot_instead(*made.id) is None:
             log.add_snapshot(made)
+            partition.truncate_old_entries(offset)
 
     def _respond(self, source: int, error_name: str, epoch: int, leader: int, content: list[int]) -> None:
         request = self._last.get(source)
@@ -218,6 +301,7 @@ class Member(RaftHost):
         assert self._client is not None
         error = error_name.lower().replace("_", " ")
         kind, number, offset, hw = [*content, 0, 0, 0, 0][:4]
+        source = self._client.member_of(source)
         response: RaftResponse
         if isinstance(request, VoteRequest):
             response = VoteResponse(request, source, error, epoch, leader, granted=kind % 2 == 1)
@@ -231,11 +315,19 @@ class Member(RaftHost):
                 error = SNAPSHOT_NOT_FOUND
             elif error == "none":
                 end, last_epoch = request.snapshot_id
-                snapshot = RaftSnapshot(RaftBatch(end - 1, last_epoch, 1, ("z",)), None, self._now_us)
+                last, voters = RaftBatch(end - 1, last_epoch, 1, ("z",)), _voters(content[4:])
+                snapshot = RaftSnapshot(last, None, self._now_us, *((voters, 1) if voters.ids else ()))
             response = FetchSnapshotResponse(request, source, error, epoch, leader, snapshot)
+        elif not isinstance(request, RaftFetchRequest):
+            response = _answered(request, source, error, epoch, leader, kind)
         else:
             of_leader = max(self._log.last_fetched_epoch, min(number, self._client.quorum.epoch))
             batches = [RaftBatch(self._log.end_offset, of_leader, 1, ("y",))] if kind == 1 else []
+            if kind == 4:
+                batches = [VotersBatch(self._log.end_offset, of_leader, 2, _voters(content[4:]), 1)]
+            if not self._voters:
+                hw = self._log.end_offset if kind == 4 and hw == self._log.end_offset + 1 else self._begin_of_batch(hw)
+                offset = self._begin_of_batch(offset) if kind == 2 else offset
             diverging = OffsetAndEpoch(offset, number) if kind == 2 else None
             snapshot_id = OffsetAndEpoch(offset, of_leader) if kind == 3 else None
             response = RaftFetchResponse(request, source, error, epoch, leader, batches, hw, diverging, snapshot_id)
@@ -253,7 +345,7 @@ class Member(RaftHost):
         requests = sorted([f"{node}:{_asked(request, self._decide)}" for node, request in self._sent])
         answers = sorted([_said(response) for response in self._answers])
         told, self._sent, self._answers, self._told = self._told, [], [], []
-        return [
+        seen = [
             type(quorum.state).__name__.removesuffix("State"),
             quorum.epoch,
             quorum.leader,
@@ -267,20 +359,55 @@ class Member(RaftHost):
             answers,
             told,
         ]
+        if not self._voters:
+            partition = client.partition
+            voters = sorted([":".join(map(str, (*node.key, node.listeners))) for node in partition.voters.nodes])
+            seen.append([voters, quorum.is_voter, partition.kraft_version, stored.voted_directory])
+        return seen
+
+
+def _answered(request: RaftRequest, source: int, error: str, epoch: int, leader: int, version: int) -> RaftResponse:
+    """A response to a change of the voters, or to a question for versions."""
+    if isinstance(request, ApiVersionsRequest):
+        return ApiVersionsResponse(request, source, error, epoch, leader, version)
+    if isinstance(request, AddVoterRequest):
+        return AddVoterResponse(request, source, error, epoch, leader)
+    if isinstance(request, RemoveVoterRequest):
+        return RemoveVoterResponse(request, source, error, epoch, leader)
+    return UpdateVoterResponse(request, source, error, epoch, leader)
+
+
+def _voters(numbers: Sequence[int]) -> VoterSet:
+    """Voters of triples: id, directory, listeners."""
+    found: dict[int, VoterNode] = {}
+    for place in range(0, len(numbers) - 2, 3):
+        voter, directory, listeners = numbers[place : place + 3]
+        found.setdefault(voter, VoterNode(ReplicaKey(voter, directory), listeners))
+    return VoterSet(list(found.values()))
 
 
 def _request(name: str, values: list[Any], *, knows_pre_votes: bool) -> RaftRequest:
     source, epoch, *others = values
     if name == "vote":
-        return VoteRequest(source, epoch, others[0], others[1], pre_vote=knows_pre_votes and others[2] == 1)
+        candidate, voter = others[3:] or (0, 0)
+        pre_vote = knows_pre_votes and others[2] == 1
+        return VoteRequest(
+            source, epoch, others[0], others[1], pre_vote=pre_vote, directory=candidate, voter_directory=voter
+        )
     if name == "begin":
-        return BeginQuorumEpochRequest(source, epoch)
+        return BeginQuorumEpochRequest(source, epoch, *others)
     if name == "end":
-        return EndQuorumEpochRequest(source, epoch, tuple([ReplicaKey(voter) for voter in others[0]]))
+        return EndQuorumEpochRequest(source, epoch, tuple([ReplicaKey(voter, *others[1:]) for voter in others[0]]))
     if name == "fetch-snapshot":
-        return FetchSnapshotRequest(source, epoch, OffsetAndEpoch(others[0], others[1]))
+        return FetchSnapshotRequest(source, epoch, OffsetAndEpoch(others[0], others[1]), *others[2:])
+    if name == "add-voter":
+        return AddVoterRequest(9, 0, VoterNode(ReplicaKey(source, epoch)), ack_when_committed=others[0] == 1)
+    if name == "remove-voter":
+        return RemoveVoterRequest(9, 0, ReplicaKey(source, epoch))
+    if name == "update-voter":
+        return UpdateVoterRequest(source, epoch, VoterNode(ReplicaKey(source, others[0]), others[1], others[2]))
     assert name == "fetch"
-    return RaftFetchRequest(source, epoch, others[0], others[1], others[2], others[3] * MS)
+    return RaftFetchRequest(source, epoch, others[0], others[1], others[2], others[3] * MS, *others[4:])
 
 
 def _asked(request: RaftRequest, decide: Decisions) -> str:
@@ -293,6 +420,14 @@ def _asked(request: RaftRequest, decide: Decisions) -> str:
         return f"end {request.epoch} {[key.id for key in request.preferred_successors]}"
     if isinstance(request, FetchSnapshotRequest):
         return f"fetch-snapshot {request.epoch} {request.snapshot_id.offset} {request.snapshot_id.epoch}"
+    if isinstance(request, ApiVersionsRequest):
+        return "versions"
+    if isinstance(request, AddVoterRequest):
+        return f"add {request.voter.key.id} {request.voter.key.directory}"
+    if isinstance(request, RemoveVoterRequest):
+        return f"remove {request.voter.id} {request.voter.directory}"
+    if isinstance(request, UpdateVoterRequest):
+        return f"update {request.epoch}"
     assert isinstance(request, RaftFetchRequest)
     words = f"fetch {request.epoch} {request.fetch_offset} {request.last_fetched_epoch}"
     return f"{words} {request.high_watermark}" if decide.hw_answers_fetches.answer else words
@@ -300,6 +435,10 @@ def _asked(request: RaftRequest, decide: Decisions) -> str:
 
 def _said(response: RaftResponse) -> str:
     words = f"{response.error.upper().replace(' ', '_')} {response.epoch} {response.leader}"
+    if isinstance(response, AddVoterResponse | RemoveVoterResponse):
+        return f"{'add' if isinstance(response, AddVoterResponse) else 'remove'} {words.split()[0]}"
+    if isinstance(response, UpdateVoterResponse):
+        return f"update {words}"
     if isinstance(response, VoteResponse):
         return f"vote {words} {str(response.granted).lower()}"
     if isinstance(response, BeginQuorumEpochResponse):
@@ -319,7 +458,7 @@ def _said(response: RaftResponse) -> str:
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
     """See `Subject.run`."""
-    member = Member(rules)
+    member = Member(rules, release)
     return [member.do(operation) for operation in case]
 
 
@@ -328,7 +467,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 
 def draw(rng: Random, release: str) -> Case:
     """A member that leads, follows or stands for election, with messages of which most fit its state."""
-    member = Member(RULES[release])
+    member = Member(RULES[release], release)
     local = rng.choice((0, 0, 0, 1, OBSERVER))
     epochs: list[int] = []
     for _ in range(rng.choice((0, 0, 2, 5))):
@@ -344,6 +483,9 @@ def draw(rng: Random, release: str) -> Case:
         case.append(list(operation))
         return member.do(case[-1])
 
+    if rng.random() < 0.5:
+        _draw_dynamic(rng, release, add, member, (local, epoch, leader, voted, epochs))
+        return case
     state = add("new", local, epoch, leader, voted, epochs)
     wins = rng.random() < 0.7
     for _ in range(rng.randint(3, 25)):
@@ -352,6 +494,128 @@ def draw(rng: Random, release: str) -> Case:
             continue
         state = add(*_drawn(rng, state, local, member, wins=wins))
     return case
+
+
+# Cases with kraft.version 1.
+
+
+def _draw_dynamic(
+    rng: Random, release: str, add: Callable[..., Any], member: Member, new: tuple[int, int, int, int, list[int]]
+) -> None:
+    """Voters may change; the member may be none, as it has another directory or was formatted without voters."""
+    local, epoch, leader, voted, epochs = new
+    local = 3 if local == OBSERVER else local
+    count = rng.choice((1, 2, 3, 3))
+    others = rng.sample([voter for voter in VOTERS if voter != local], min(count, 2))
+    chosen = sorted([local, *others][:count] if rng.random() < 0.8 else others)
+    voters = [number for voter in chosen for number in (voter, 1, int(rng.random() < 0.05))]
+    if rng.random() < 0.1:
+        voters = []
+    directory, listeners = rng.choice((1, 1, 1, 1, 2)), rng.choice((0, 0, 0, 0, 1))
+    joins = int(release >= "4.2" and rng.random() < 0.3)
+    state = add("new", local, epoch, leader, voted, epochs, voters, directory, listeners, joins)
+    wins = rng.random() < 0.8
+    for _ in range(rng.randint(3, 30)):
+        if state == ENDS:
+            state = add("restart", int(rng.random() < 0.2))
+        else:
+            state = add(*_drawn_dynamic(rng, state, local, member, wins=wins))
+
+
+def _drawn_dynamic(rng: Random, state: list[Any], local: int, member: Member, *, wins: bool) -> Operation:
+    name, epoch, leader = state[0], state[1], state[2]
+    known = {int(entry.split(":")[0]): int(entry.split(":")[1]) for entry in state[12][0]}
+    others = [node for node in SERVERS if node != local]
+    chance = rng.random()
+    if chance < 0.05:
+        return ["restart", int(rng.random() < 0.3)]
+    if chance < 0.1:
+        return ["snapshot"]
+    if chance < 0.2:
+        return ["advance", rng.choice((1, 50, 100, 5_000, 10_000, 20_000, 25_000, 50_000, 75_000))]
+    if chance < 0.26:
+        return _with_directories(rng, _stranger(rng, state, others), known, member.ends)
+    if name == "Leader":
+        return _to_dynamic_leader(rng, state, others, known, member)
+    waiting = [node for node in (*others, *range(-1 - len(SERVERS), -1)) if node in member.asked]
+    if not waiting or (wins and name == "Unattached" and state[12][1]):
+        return ["advance", rng.choice((5_000, 10_000, 15_000, 15_000))]
+    source = leader if leader in waiting and rng.random() < 0.9 else rng.choice(waiting)
+    error = "NONE"
+    if rng.random() < 0.1:
+        error = rng.choice(ERRORS)
+    elif rng.random() < 0.3:
+        error = rng.choice(VOTER_ERRORS.get(member.asked[source], ["NONE"]))
+    names = leader if rng.random() < 0.9 else rng.choice((-1, 1, 2, 3))
+    names = -1 if names == local else names
+    if name in ("Candidate", "Prospective"):
+        return ["respond", source, error, epoch, names, [int(wins)]]
+    if name != "Follower":
+        node = source if source >= 0 else -2 - source
+        return ["respond", source, error, epoch + rng.choice((0, 0, 1)), rng.choice((-1, *others, node)), [0, 0, 0, -1]]
+    return ["respond", source, error, epoch, names, _fetched_voters(rng, state, known)]
+
+
+def _fetched_voters(rng: Random, state: list[Any], known: dict[int, int]) -> list[int]:
+    """What a follower gets: often new voters, one more, one less, or one with another directory or other listeners."""
+    content = _fetched(rng, state)
+    if content[0] == 2 and state[12][2]:  # Batches are indivisible, and only the last one is small.
+        content[2] = rng.choice((max(0, state[7]), state[5]))
+    if content[0] not in (1, 3) or rng.random() < 0.4:
+        return content
+    voters = dict(known) or {1: 1, 2: 1}
+    changed = rng.choice(SERVERS)
+    if changed in voters and len(voters) > 1 and rng.random() < 0.6:
+        del voters[changed]
+    elif changed not in voters:
+        voters[changed] = rng.choice((1, 1, 2))
+    numbers = [number for voter in sorted(voters) for number in (voter, voters[voter], int(rng.random() < 0.05))]
+    if content[0] == 3:
+        return [*content, *numbers]
+    hw, end = state[7], state[5]
+    return [4, content[1], 0, rng.choice((hw, end, end + 2)), *numbers]
+
+
+def _with_directories(rng: Random, operation: Operation, known: dict[int, int], ends: list[int]) -> Operation:
+    """A request that names directories: mostly those of the voters."""
+    name, source = operation[0], operation[1]
+
+    def directory(node: int) -> int:
+        return known.get(node, 1) if rng.random() < 0.85 else rng.choice((0, 1, 2))
+
+    if name == "vote":
+        return [*operation, directory(source), rng.choice((0, 1, 1, 2))]
+    if name == "begin":
+        return [*operation, rng.choice((0, 1, 1, 1, 2))]
+    if name == "fetch":
+        operation[3] = rng.choice((*ends, ends[-1] + 1))
+    return [*operation, directory(source)]
+
+
+def _to_dynamic_leader(
+    rng: Random, state: list[Any], others: list[int], known: dict[int, int], member: Member
+) -> Operation:
+    chance, end = rng.random(), state[5]
+    if "versions" in member.questions and chance < 0.5:
+        source = member.questions["versions"]
+        error = "NONE" if rng.random() < 0.9 else rng.choice(ERRORS)
+        return ["respond", source, error, 0, -1, [rng.choice((1, 1, 1, 1, 0, -1))]]
+    if chance < 0.12:
+        return ["add-voter", rng.choice(SERVERS), rng.choice((1, 1, 2, 0)), rng.randint(0, 1)]
+    if chance < 0.22:
+        voter = rng.choice((*known, *SERVERS)) if known else 1
+        return ["remove-voter", voter, known.get(voter, 1) if rng.random() < 0.9 else rng.randint(0, 2)]
+    if chance < 0.27:
+        voter = rng.choice(others)
+        epoch = state[1] + rng.choice((0, 0, 0, 0, -1, 1))
+        return ["update-voter", voter, epoch, known.get(voter, 1), rng.randint(0, 1), rng.choice((1, 1, 1, 0))]
+    operation = _to_leader(rng, state, others)
+    if operation[0] == "fetch":
+        operation[3] = end if rng.random() < 0.6 else rng.choice((*member.ends, end + 1))
+        operation[4] = state[6] if rng.random() < 0.8 else operation[4]
+    if not operation[0].startswith("fetch"):
+        return operation
+    return _with_directories(rng, operation, known, [operation[3]] if rng.random() < 0.95 else member.ends)
 
 
 def _drawn(rng: Random, state: list[Any], local: int, member: Member, *, wins: bool) -> Operation:

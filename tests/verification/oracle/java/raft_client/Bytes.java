@@ -25,14 +25,20 @@ final class Bytes implements RawSnapshotWriter {
         this.id = id;
     }
 
-    static MemoryRecords of(OffsetAndEpoch id, long nowMs) {
+    static MemoryRecords of(OffsetAndEpoch id, long nowMs, Optional<VoterSet> voters) {
         Bytes raw = new Bytes(id);
+        write(raw, nowMs, voters);
+        return MemoryRecords.readableRecords(ByteBuffer.wrap(raw.bytes.toByteArray()));
+    }
+
+    /** A snapshot without records; with voters, under kraft.version 1. */
+    static void write(RawSnapshotWriter raw, long nowMs, Optional<VoterSet> voters) {
         RecordsSnapshotWriter<String> writer = new RecordsSnapshotWriter.Builder().setTime(new Clock())
-            .setLastContainedLogTimestamp(nowMs).setKraftVersion(KRaftVersion.KRAFT_VERSION_0).setVoterSet(Optional.empty())
+            .setLastContainedLogTimestamp(nowMs).setKraftVersion(voters.isPresent() ? KRaftVersion.KRAFT_VERSION_1 : KRaftVersion.KRAFT_VERSION_0)
+            .setVoterSet(voters)
             .setRawSnapshotWriter(raw).build(new StringSerde());
         writer.freeze();
         writer.close();
-        return MemoryRecords.readableRecords(ByteBuffer.wrap(raw.bytes.toByteArray()));
     }
 
     public OffsetAndEpoch snapshotId() {

@@ -1,7 +1,9 @@
 package org.apache.kafka.raft;
 
 import java.io.File;
+import java.lang.reflect.Field;
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -24,6 +26,10 @@ import highwater.Subject;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.message.AddRaftVoterRequestData;
+import org.apache.kafka.common.message.AddRaftVoterResponseData;
+import org.apache.kafka.common.message.ApiVersionsRequestData;
+import org.apache.kafka.common.message.ApiVersionsResponseData;
 import org.apache.kafka.common.message.BeginQuorumEpochRequestData;
 import org.apache.kafka.common.message.BeginQuorumEpochResponseData;
 import org.apache.kafka.common.message.EndQuorumEpochRequestData;
@@ -32,6 +38,11 @@ import org.apache.kafka.common.message.FetchRequestData;
 import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.message.FetchSnapshotRequestData;
 import org.apache.kafka.common.message.FetchSnapshotResponseData;
+import org.apache.kafka.common.message.KRaftVersionRecord;
+import org.apache.kafka.common.message.RemoveRaftVoterRequestData;
+import org.apache.kafka.common.message.RemoveRaftVoterResponseData;
+import org.apache.kafka.common.message.UpdateRaftVoterRequestData;
+import org.apache.kafka.common.message.UpdateRaftVoterResponseData;
 import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.message.VoteResponseData;
 import org.apache.kafka.common.metrics.Metrics;
@@ -39,20 +50,24 @@ import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.MemoryRecords; // before 4.3.0
+import org.apache.kafka.common.record.MemoryRecordsBuilder; // before 4.3.0
 import org.apache.kafka.common.record.RecordBatch; // before 4.3.0
 import org.apache.kafka.common.record.Records; // before 4.3.0
 import org.apache.kafka.common.record.SimpleRecord; // before 4.3.0
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.UnalignedMemoryRecords; // before 4.3.0
 import org.apache.kafka.common.record.internal.MemoryRecords; // from 4.3.0
+import org.apache.kafka.common.record.internal.MemoryRecordsBuilder; // from 4.3.0
 import org.apache.kafka.common.record.internal.RecordBatch; // from 4.3.0
 import org.apache.kafka.common.record.internal.Records; // from 4.3.0
 import org.apache.kafka.common.record.internal.SimpleRecord; // from 4.3.0
 import org.apache.kafka.common.record.internal.UnalignedMemoryRecords; // from 4.3.0
 import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.feature.SupportedVersionRange;
 import org.apache.kafka.common.utils.LogContext; // before 4.4.0
 import org.apache.kafka.common.utils.internals.LogContext; // from 4.4.0
 import org.apache.kafka.raft.internals.BatchMemoryPool;
+import org.apache.kafka.raft.internals.KRaftControlRecordStateMachine;
 import org.apache.kafka.raft.internals.StringSerde;
 import org.apache.kafka.server.common.Feature; // from 4.0.0
 import org.apache.kafka.server.common.Features; // before 4.0.0
@@ -64,7 +79,9 @@ import org.apache.kafka.snapshot.SnapshotWriter;
 /**
  * KafkaRaftClient with its log on a disk, a clock that stands still, and a channel that notes what is sent.
  *
- * The voters are 0, 1 and 2. All random numbers are 0. Followers send no requests to update a voter.
+ * The voters are those of the configuration: 0, 1 and 2; then followers send no requests to update a voter. Or they
+ * are those of a bootstrap snapshot, under kraft.version 1, and the bootstrap servers are 0 to 3. All random numbers
+ * are 0.
  */
 public final class RaftClientMember implements Subject, RaftClient.Listener<String> {
     static final TopicPartition PARTITION = new TopicPartition("__cluster_metadata", 0);
@@ -92,7 +109,7 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
         }
 
         public void writeElectionState(ElectionState latest, KRaftVersion version) {
-            state = latest;
+            state = ElectionState.fromQuorumStateData(latest.toQuorumStateData(version.quorumStateVersion()));
         }
 
         public Path path() {
@@ -194,6 +211,10 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
     private List<CompletableFuture<RaftResponse.Outbound>> answers;
     private List<Object> told;
     private int local;
+    private long directory;
+    private int listeners;
+    private boolean dynamic;
+    private boolean joins;
     private long cleans;
 
     public List<Object> run(List<Object> operations) throws Exception {
@@ -201,6 +222,9 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
         folder = Folders.next();
         store = new Store();
         local = 0;
+        directory = 1;
+        listeners = 0;
+        dynamic = joins = false;
         last = new HashMap<>();
         List<Object> seen = new ArrayList<>();
         boolean ended = false;
@@ -220,6 +244,7 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
                     seen.add(state());
                     ended = false;
                 } catch (Exception | AssertionError problem) {
+                    if (System.getenv("HW_TRACE") != null) problem.printStackTrace();
                     ended = true;
                     seen.add(ENDS);
                 }
@@ -245,14 +270,14 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
         log = null;
         log = new Release(folder, clock);
         cleans = clock.nowMs + CLEAN_MS;
-        client = new KafkaRaftClient<>(OptionalInt.of(local), Uuid.fromString("AAAAAAAAAAAAAAAAAAAAAQ"), new StringSerde(), sent,
-            messages, log.log, MEMORY, clock, expirations, 0, false, "c", List.of(), endpoints(local),
+        client = new KafkaRaftClient<>(OptionalInt.of(local), new Uuid(0, directory), new StringSerde(), sent,
+            messages, log.log, MEMORY, clock, expirations, 0, joins, "c", servers(), endpoints(local, listeners),
             Features.KRAFT_VERSION.supportedVersionRange(), // before 4.0.0
             Feature.KRAFT_VERSION.supportedVersionRange(), // from 4.0.0
-            new LogContext(), new Zeros(), log.config());
+            new LogContext(), new Zeros(), log.config(joins));
         client.register(this);
-        client.initialize(addresses(), store, new Metrics()); // before 4.0.0
-        client.initialize(addresses(), store, new Metrics(), ignored -> { }); // from 4.0.0
+        client.initialize(dynamic ? Map.of() : addresses(), store, new Metrics()); // before 4.0.0
+        client.initialize(dynamic ? Map.of() : addresses(), store, new Metrics(), ignored -> { }); // from 4.0.0
         poll();
     }
 
@@ -263,18 +288,64 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
         return found;
     }
 
+    private List<InetSocketAddress> servers() {
+        List<InetSocketAddress> found = new ArrayList<>();
+        for (int server = 0; dynamic && server <= 3; server++)
+            found.add(InetSocketAddress.createUnresolved("h", 9000 + server));
+        return found;
+    }
+
     private static Endpoints endpoints(int member) {
+        return endpoints(member, 0);
+    }
+
+    private static Endpoints endpoints(int member, int listeners) {
         return member < 0 ? Endpoints.empty() : Endpoints.fromInetSocketAddresses(
-            Map.of(LISTENER, InetSocketAddress.createUnresolved("h", 9000 + member)));
+            Map.of(LISTENER, InetSocketAddress.createUnresolved("h", 9000 + member + 100 * listeners)));
     }
 
     private static ReplicaKey key(int member) {
-        return ReplicaKey.of(member, ReplicaKey.NO_DIRECTORY_ID);
+        return key(member, 0);
+    }
+
+    private static ReplicaKey key(long member, long directory) {
+        return ReplicaKey.of((int) member, new Uuid(0, directory));
+    }
+
+    /** Voters: triples of id, directory and number of the listeners. */
+    private static VoterSet voters(List<Object> numbers) {
+        VoterSet found = VoterSet.empty();
+        for (int i = 0; i + 2 < numbers.size(); i += 3) {
+            int id = Subject.number(numbers.get(i));
+            found = found.addVoter(VoterSet.VoterNode.of(key(id, Subject.number(numbers.get(i + 1))),
+                endpoints(id, Subject.number(numbers.get(i + 2))), new SupportedVersionRange((short) 0, (short) 1))).orElse(found);
+        }
+        return found;
+    }
+
+    private List<Object> words(VoterSet voters) {
+        List<Object> found = new ArrayList<>();
+        for (VoterSet.VoterNode voter : voters.voterNodes()) {
+            long port = voter.listeners().address(LISTENER).get().getPort();
+            found.add(voter.voterKey().id() + ":" + directory(voter.voterKey()) + ":" + (port - 9000) / 100);
+        }
+        Collections.sort(found, (one, other) -> one.toString().compareTo(other.toString()));
+        return found;
+    }
+
+    private KRaftControlRecordStateMachine partition() throws Exception {
+        Field field = KafkaRaftClient.class.getDeclaredField("partitionState");
+        field.setAccessible(true);
+        return (KRaftControlRecordStateMachine) field.get(client);
+    }
+
+    private static long directory(ReplicaKey key) {
+        return key.directoryId().map(Uuid::getLeastSignificantBits).orElse(0L);
     }
 
     private void poll() {
         for (int count = 0; count < POLLS || !messages.isEmpty(); count++) {
-            if (client.quorum().isFollower()) // from 4.0.0
+            if (!dynamic && client.quorum().isFollower()) // from 4.0.0
                 client.quorum().followerStateOrThrow().setHasUpdatedLeader(); // from 4.0.0
             client.poll();
         }
@@ -314,23 +385,25 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
                 snapshot();
                 break;
             case "vote":
-                ask(RaftUtil.singletonVoteRequest(PARTITION, null, epoch, key(source), key(local), (int) n[3], n[4]), 1); // before 4.0.0
-                ask(RaftUtil.singletonVoteRequest(PARTITION, null, epoch, key(source), key(local), (int) n[3], n[4], // from 4.0.0
+                ReplicaKey candidate = key(source, at(n, 6)), voter = key(local, at(n, 7));
+                ask(RaftUtil.singletonVoteRequest(PARTITION, null, epoch, candidate, voter, (int) n[3], n[4]), 1); // before 4.0.0
+                ask(RaftUtil.singletonVoteRequest(PARTITION, null, epoch, candidate, voter, (int) n[3], n[4], // from 4.0.0
                     n[5] == 1), 2); // from 4.0.0
                 break;
             case "begin":
-                ask(RaftUtil.singletonBeginQuorumEpochRequest(PARTITION, null, epoch, source, endpoints(source), key(local)), 1);
+                ask(RaftUtil.singletonBeginQuorumEpochRequest(PARTITION, null, epoch, source, endpoints(source), key(local, at(n, 3))), 1);
                 break;
             case "end":
                 List<ReplicaKey> successors = new ArrayList<>();
                 for (Object successor : Subject.list(operation.get(3)))
-                    successors.add(key(Subject.number(successor)));
+                    successors.add(key(Subject.number(successor), at(n, 4)));
                 ask(RaftUtil.singletonEndQuorumEpochRequest(PARTITION, null, epoch, source, successors), 1);
                 break;
             case "fetch":
+                long from = dynamic ? log.beginOfBatch(n[3]) : n[3];
                 FetchRequestData fetch = RaftUtil.singletonFetchRequest(PARTITION, TOPIC, one -> {
-                    one.setCurrentLeaderEpoch(epoch).setLastFetchedEpoch((int) n[4]).setFetchOffset(n[3]);
-                    one.setReplicaDirectoryId(ReplicaKey.NO_DIRECTORY_ID);
+                    one.setCurrentLeaderEpoch(epoch).setLastFetchedEpoch((int) n[4]).setFetchOffset(from);
+                    one.setReplicaDirectoryId(new Uuid(0, at(n, 7)));
                     one.setHighWatermark(n[5]); // from 4.1.0
                 });
                 fetch.setMaxWaitMs((int) n[6]).setReplicaState(new FetchRequestData.ReplicaState().setReplicaId(source));
@@ -338,8 +411,19 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
                 ask(fetch, log.fetchVersion());
                 break;
             case "fetch-snapshot":
-                ask(RaftUtil.singletonFetchSnapshotRequest(null, key(source), PARTITION, epoch,
+                ask(RaftUtil.singletonFetchSnapshotRequest(null, key(source, at(n, 5)), PARTITION, epoch,
                     new OffsetAndEpoch(n[3], (int) n[4]), Integer.MAX_VALUE, 0), 1);
+                break;
+            case "add-voter":
+                ask(RaftUtil.addVoterRequest("c", 0, key(n[1], n[2]), endpoints((int) n[1])), 0); // before 4.2.0
+                ask(RaftUtil.addVoterRequest("c", 0, key(n[1], n[2]), endpoints((int) n[1]), n[3] == 1), 1); // from 4.2.0
+                break;
+            case "remove-voter":
+                ask(RaftUtil.removeVoterRequest("c", key(n[1], n[2])), 0);
+                break;
+            case "update-voter":
+                ask(RaftUtil.updateVoterRequest("c", key(n[1], n[3]), epoch, new SupportedVersionRange((short) 0, (short) n[5]),
+                    endpoints(source, (int) n[4])), 0);
                 break;
             case "respond":
                 respond(operation, n);
@@ -372,11 +456,34 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
             : voted >= 0 ? ElectionState.withVotedCandidate(epoch, key(voted), VOTERS)
             : ElectionState.withUnknownLeader(epoch, VOTERS);
         Release before = new Release(folder, clock);
+        if (operation.size() > 6) {
+            dynamic = true;
+            directory = n[7];
+            listeners = (int) n[8];
+            joins = n[9] == 1;
+            if (!Subject.list(operation.get(6)).isEmpty())
+                before.bootstrap(voters(Subject.list(operation.get(6))));
+        }
         int offset = 0;
         for (Object each : Subject.list(operation.get(5)))
             before.append(batch(offset++, Subject.number(each), "a"), Subject.number(each));
         before.close();
         start();
+    }
+
+    private static long at(long[] numbers, int place) {
+        return place < numbers.length ? numbers[place] : 0;
+    }
+
+    /** A VotersRecord, and before it a KRaftVersionRecord. */
+    private MemoryRecords voters(long offset, int epoch, List<Object> numbers) {
+        ByteBuffer buffer = ByteBuffer.allocate(4096);
+        MemoryRecordsBuilder builder = new MemoryRecordsBuilder(buffer, RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE,
+            TimestampType.CREATE_TIME, offset, clock.nowMs, RecordBatch.NO_PRODUCER_ID, RecordBatch.NO_PRODUCER_EPOCH,
+            RecordBatch.NO_SEQUENCE, false, true, epoch, buffer.capacity());
+        builder.appendKRaftVersionMessage(clock.nowMs, new KRaftVersionRecord().setVersion((short) 0).setKRaftVersion((short) 1));
+        builder.appendVotersMessage(clock.nowMs, voters(numbers).toVotersRecord((short) 0));
+        return builder.build();
     }
 
     private MemoryRecords batch(long offset, int epoch, String value) {
@@ -414,7 +521,7 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
             return;
         Errors error = Errors.valueOf((String) operation.get(2));
         List<Object> content = Subject.list(operation.get(5));
-        long[] c = new long[4];
+        long[] c = new long[Math.max(4, content.size())];
         for (int i = 0; i < content.size(); i++)
             c[i] = Subject.offset(content.get(i));
         Endpoints there = endpoints(leader);
@@ -427,14 +534,29 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
         else if (request.data() instanceof EndQuorumEpochRequestData)
             data = RaftUtil.singletonEndQuorumEpochResponse(LISTENER, (short) 1, Errors.NONE, PARTITION, error, epoch, leader, there);
         else if (request.data() instanceof FetchSnapshotRequestData)
-            data = snapshotResponse(request, error, epoch, leader, (int) c[0]);
+            data = snapshotResponse(request, error, epoch, leader, (int) c[0], content);
+        else if (request.data() instanceof ApiVersionsRequestData)
+            data = versions(error, c[0]);
+        else if (request.data() instanceof AddRaftVoterRequestData)
+            data = new AddRaftVoterResponseData().setErrorCode(error.code());
+        else if (request.data() instanceof RemoveRaftVoterRequestData)
+            data = new RemoveRaftVoterResponseData().setErrorCode(error.code());
+        else if (request.data() instanceof UpdateRaftVoterRequestData)
+            data = RaftUtil.updateVoterResponse(error, LISTENER,
+                new LeaderAndEpoch(leader < 0 ? OptionalInt.empty() : OptionalInt.of(leader), epoch), there);
         else
             data = RaftUtil.singletonFetchResponse(LISTENER, (short) log.fetchVersion(), PARTITION, TOPIC, Errors.NONE, leader, there, one -> {
                 one.setErrorCode(error.code()).setHighWatermark(c[3]);
                 one.currentLeader().setLeaderEpoch(epoch).setLeaderId(leader);
                 one.setRecords(MemoryRecords.EMPTY);
+                if (dynamic) {
+                    one.setHighWatermark(c[0] == 4 && c[3] == log.end() + 1 ? log.end() : log.beginOfBatch(c[3]));
+                    c[2] = c[0] == 2 ? log.beginOfBatch(c[2]) : c[2];
+                }
                 if (c[0] == 1)
                     one.setRecords(batch(log.end(), number, "y"));
+                else if (c[0] == 4)
+                    one.setRecords(voters(log.end(), number, content.subList(4, content.size())));
                 else if (c[0] == 2)
                     one.divergingEpoch().setEpoch((int) c[1]).setEndOffset(c[2]);
                 else if (c[0] == 3)
@@ -446,12 +568,22 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
             messages.add(response); // Again.
     }
 
+    private static ApiMessage versions(Errors error, long most) {
+        ApiVersionsResponseData data = new ApiVersionsResponseData().setErrorCode(error.code());
+        if (most >= 0)
+            data.supportedFeatures().add(new ApiVersionsResponseData.SupportedFeatureKey()
+                .setName(KRaftVersion.FEATURE_NAME).setMinVersion((short) 0).setMaxVersion((short) most));
+        return data;
+    }
+
     /** All of the snapshot that was asked for; kind 1: it is not there. */
-    private ApiMessage snapshotResponse(RaftRequest.Outbound request, Errors error, int epoch, int leader, int kind) {
+    private ApiMessage snapshotResponse(RaftRequest.Outbound request, Errors error, int epoch, int leader, int kind,
+            List<Object> content) {
         FetchSnapshotRequestData.PartitionSnapshot asked =
             ((FetchSnapshotRequestData) request.data()).topics().get(0).partitions().get(0);
         OffsetAndEpoch id = new OffsetAndEpoch(asked.snapshotId().endOffset(), asked.snapshotId().epoch());
-        MemoryRecords bytes = Bytes.of(id, clock.nowMs);
+        MemoryRecords bytes = Bytes.of(id, clock.nowMs,
+            content.size() > 4 ? Optional.of(voters(content.subList(4, content.size()))) : Optional.empty());
         return RaftUtil.singletonFetchSnapshotResponse(LISTENER, (short) 1, PARTITION, leader, endpoints(leader), one -> {
             one.currentLeader().setLeaderEpoch(epoch).setLeaderId(leader);
             one.setErrorCode(kind == 1 && error == Errors.NONE ? Errors.SNAPSHOT_NOT_FOUND.code() : error.code());
@@ -482,7 +614,8 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
     }
 
     public void handleLoadSnapshot(SnapshotReader<String> reader) {
-        told.add(Arrays.asList("snapshot", reader.snapshotId().offset(), (long) reader.snapshotId().epoch()));
+        if (reader.snapshotId().offset() > 0)
+            told.add(Arrays.asList("snapshot", reader.snapshotId().offset(), (long) reader.snapshotId().epoch()));
         reader.close();
     }
 
@@ -518,11 +651,16 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
         Collections.sort(given, (one, other) -> one.toString().compareTo(other.toString()));
         List<Object> saw = told;
         told = new ArrayList<>();
-        return Arrays.asList(name, (long) quorum.epoch(), (long) quorum.leaderIdOrSentinel(),
+        List<Object> all = new ArrayList<>(Arrays.asList(name, (long) quorum.epoch(), (long) quorum.leaderIdOrSentinel(),
             Arrays.asList((long) stored.epoch(), (long) stored.leaderIdOrSentinel(),
                 stored.optionalVotedKey().map(key -> (long) key.id()).orElse(-1L)),
             log.start(), log.end(), (long) log.log.lastFetchedEpoch(),
-            quorum.highWatermark().map(LogOffsetMetadata::offset).orElse(-1L), log.snapshots(), requests, given, saw);
+            quorum.highWatermark().map(LogOffsetMetadata::offset).orElse(-1L), log.snapshots(), requests, given, saw));
+        if (dynamic)
+            all.add(Arrays.asList(words(partition().lastVoterSet()), quorum.isVoter(),
+                (long) partition().lastKraftVersion().featureLevel(),
+                stored.optionalVotedKey().map(key -> directory(key)).orElse(0L)));
+        return all;
     }
 
     private static String words(ApiMessage data) {
@@ -544,6 +682,14 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
             FetchSnapshotRequestData.PartitionSnapshot one = ((FetchSnapshotRequestData) data).topics().get(0).partitions().get(0);
             return "fetch-snapshot " + one.currentLeaderEpoch() + " " + one.snapshotId().endOffset() + " " + one.snapshotId().epoch();
         }
+        if (data instanceof ApiVersionsRequestData)
+            return "versions";
+        if (data instanceof AddRaftVoterRequestData)
+            return "add " + ((AddRaftVoterRequestData) data).voterId() + " " + ((AddRaftVoterRequestData) data).voterDirectoryId().getLeastSignificantBits();
+        if (data instanceof RemoveRaftVoterRequestData)
+            return "remove " + ((RemoveRaftVoterRequestData) data).voterId() + " " + ((RemoveRaftVoterRequestData) data).voterDirectoryId().getLeastSignificantBits();
+        if (data instanceof UpdateRaftVoterRequestData)
+            return "update " + ((UpdateRaftVoterRequestData) data).currentLeaderEpoch();
         FetchRequestData.FetchPartition one = ((FetchRequestData) data).topics().get(0).partitions().get(0);
         return "fetch " + one.currentLeaderEpoch() + " " + one.fetchOffset() + " " + one.lastFetchedEpoch()
             + " " + one.highWatermark() // from 4.1.0
@@ -567,6 +713,14 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
             FetchSnapshotResponseData.PartitionSnapshot one = ((FetchSnapshotResponseData) data).topics().get(0).partitions().get(0);
             return "fetch-snapshot " + Errors.forCode(one.errorCode()) + " " + one.currentLeader().leaderEpoch() + " "
                 + one.currentLeader().leaderId() + " " + one.snapshotId().endOffset() + " " + one.snapshotId().epoch();
+        }
+        if (data instanceof AddRaftVoterResponseData)
+            return "add " + Errors.forCode(((AddRaftVoterResponseData) data).errorCode());
+        if (data instanceof RemoveRaftVoterResponseData)
+            return "remove " + Errors.forCode(((RemoveRaftVoterResponseData) data).errorCode());
+        if (data instanceof UpdateRaftVoterResponseData) {
+            UpdateRaftVoterResponseData one = (UpdateRaftVoterResponseData) data;
+            return "update " + Errors.forCode(one.errorCode()) + " " + one.currentLeader().leaderEpoch() + " " + one.currentLeader().leaderId();
         }
         FetchResponseData.PartitionData one = ((FetchResponseData) data).responses().get(0).partitions().get(0);
         int records = 0;

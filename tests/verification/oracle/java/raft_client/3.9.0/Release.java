@@ -56,7 +56,12 @@ final class Release {
         return new AbstractConfig(keys, values, false); // from 4.0.0
     } // from 4.0.0
 
-    QuorumConfig config() {
+    /** Formatting has written the first voters to the disk. */
+    void bootstrap(VoterSet voters) {
+        Bytes.write(log.createNewSnapshotUnchecked(new OffsetAndEpoch(0, 0)).get(), 0, Optional.of(voters));
+    }
+
+    QuorumConfig config(boolean joins) {
         return new QuorumConfig(5_000, 50, 10_000, 100, 50_000, 0); // before 4.0.0
         Map<String, Object> values = new HashMap<>(); // from 4.0.0
         values.put("controller.quorum.request.timeout.ms", 5_000); // from 4.0.0
@@ -65,6 +70,7 @@ final class Release {
         values.put("controller.quorum.election.backoff.max.ms", 100); // from 4.0.0
         values.put("controller.quorum.fetch.timeout.ms", 50_000); // from 4.0.0
         values.put("controller.quorum.append.linger.ms", 0); // from 4.0.0
+        values.put("controller.quorum.auto.join.enable", joins); // from 4.2.0
         return new QuorumConfig(settings(values, QuorumConfig.CONFIG_DEF)); // from 4.0.0
     }
 
@@ -102,6 +108,15 @@ final class Release {
             if (batch.baseOffset() < offset)
                 epoch = batch.partitionLeaderEpoch();
         return epoch;
+    }
+
+    /** Where the batch begins that holds an offset; the offset, if it is none of the log's. */
+    long beginOfBatch(long offset) {
+        for (RecordBatch batch : log.read(log.startOffset(), Isolation.UNCOMMITTED).records.batches()) // before 4.3.0
+        for (RecordBatch batch : log.read(log.startOffset(), Isolation.UNCOMMITTED, Integer.MAX_VALUE).records.batches()) // from 4.3.0
+            if (batch.baseOffset() <= offset && offset <= batch.lastOffset())
+                return batch.baseOffset();
+        return offset;
     }
 
     /** Ends and epochs of the first and the last snapshot. */
