@@ -16,8 +16,9 @@ There is no configuration of voters, the bootstrap servers are 0 to 3 (-2 to -5 
 directories: of the candidate and the voter (vote), of the voter (begin), of all successors (end), of the replica
 (fetch, fetch-snapshot). Further operations are ``add-voter id directory ack-when-committed``, ``remove-voter id
 directory``, and ``update-voter id epoch directory listeners max-version``. A content of 4, epoch, 0, HW and voters is a
-batch with a KRaftVersionRecord and a VotersRecord; a snapshot has the voters that follow its four numbers; a response
-to the question for versions has the highest kraft.version, -1 for none.
+VotersRecord, one of 5 a batch with a KRaftVersionRecord before it; a snapshot has the voters that follow its four
+numbers; a response to the question for versions has the highest kraft.version, -1 for none. ``restart 1`` keeps the
+bootstrap snapshot.
 
 To be seen are state, epoch, leader, quorum-state (epoch, leader, vote), start and end of the log, its last epoch, HW,
 the first and the last snapshot, requests, responses, and what the listener was told; with kraft.version 1 also the
@@ -39,6 +40,7 @@ from sim.protocol.raft.kafka_raft_client import (
     RaftHost,
 )
 from sim.protocol.raft.raft_log import (
+    BOOTSTRAP_SNAPSHOT_ID,
     IllegalRaftStateError,
     OffsetAndEpoch,
     RaftBatch,
@@ -233,7 +235,9 @@ class Member(RaftHost):
             return
         if name == "restart":
             if values[0] == 1:
+                kept = [snapshot for snapshot in self._log.snapshots if snapshot.id == BOOTSTRAP_SNAPSHOT_ID]
                 self._log = self._log.without_snapshots()
+                self._log.snapshots += kept
             self._last.clear()
             self._start()
             return
@@ -323,10 +327,10 @@ class Member(RaftHost):
         else:
             of_leader = max(self._log.last_fetched_epoch, min(number, self._client.quorum.epoch))
             batches = [RaftBatch(self._log.end_offset, of_leader, 1, ("y",))] if kind == 1 else []
-            if kind == 4:
-                batches = [VotersBatch(self._log.end_offset, of_leader, 2, _voters(content[4:]), 1)]
+            if kind in (4, 5):
+                batches = [VotersBatch(self._log.end_offset, of_leader, kind - 3, _voters(content[4:]), kind - 4)]
             if not self._voters:
-                hw = self._log.end_offset if kind == 4 and hw == self._log.end_offset + 1 else self._begin_of_batch(hw)
+                hw = self._log.end_offset if kind == 5 and hw == self._log.end_offset + 1 else self._begin_of_batch(hw)
                 offset = self._begin_of_batch(offset) if kind == 2 else offset
             diverging = OffsetAndEpoch(offset, number) if kind == 2 else None
             snapshot_id = OffsetAndEpoch(offset, of_leader) if kind == 3 else None
@@ -570,10 +574,12 @@ def _fetched_voters(rng: Random, state: list[Any], known: dict[int, int]) -> lis
     elif changed not in voters:
         voters[changed] = rng.choice((1, 1, 2))
     numbers = [number for voter in sorted(voters) for number in (voter, voters[voter], int(rng.random() < 0.05))]
+    hw, end, version = state[7], state[5], state[12][2]
     if content[0] == 3:
+        content[2] = content[2] if version else end + 2
         return [*content, *numbers]
-    hw, end = state[7], state[5]
-    return [4, content[1], 0, rng.choice((hw, end, end + 2)), *numbers]
+    kind = 4 if version else 5
+    return [kind, content[1], 0, rng.choice((hw, end, end + kind - 3)), *numbers]
 
 
 def _with_directories(rng: Random, operation: Operation, known: dict[int, int], ends: list[int]) -> Operation:

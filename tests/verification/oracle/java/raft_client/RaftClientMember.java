@@ -366,7 +366,8 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
             case "restart":
                 if (n[1] == 1)
                     for (File file : folder.listFiles())
-                        if (file.getName().endsWith(".checkpoint") && Character.isDigit(file.getName().charAt(0)))
+                        if (file.getName().endsWith(".checkpoint") && Character.isDigit(file.getName().charAt(0))
+                            && !file.getName().startsWith("00000000000000000000-"))
                             file.delete();
                 last.clear();
                 start();
@@ -475,13 +476,14 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
         return place < numbers.length ? numbers[place] : 0;
     }
 
-    /** A VotersRecord, and before it a KRaftVersionRecord. */
-    private MemoryRecords voters(long offset, int epoch, List<Object> numbers) {
+    /** A VotersRecord, and before it maybe a KRaftVersionRecord. */
+    private MemoryRecords voters(long offset, int epoch, List<Object> numbers, boolean version) {
         ByteBuffer buffer = ByteBuffer.allocate(4096);
         MemoryRecordsBuilder builder = new MemoryRecordsBuilder(buffer, RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE,
             TimestampType.CREATE_TIME, offset, clock.nowMs, RecordBatch.NO_PRODUCER_ID, RecordBatch.NO_PRODUCER_EPOCH,
             RecordBatch.NO_SEQUENCE, false, true, epoch, buffer.capacity());
-        builder.appendKRaftVersionMessage(clock.nowMs, new KRaftVersionRecord().setVersion((short) 0).setKRaftVersion((short) 1));
+        if (version)
+            builder.appendKRaftVersionMessage(clock.nowMs, new KRaftVersionRecord().setVersion((short) 0).setKRaftVersion((short) 1));
         builder.appendVotersMessage(clock.nowMs, voters(numbers).toVotersRecord((short) 0));
         return builder.build();
     }
@@ -550,13 +552,13 @@ public final class RaftClientMember implements Subject, RaftClient.Listener<Stri
                 one.currentLeader().setLeaderEpoch(epoch).setLeaderId(leader);
                 one.setRecords(MemoryRecords.EMPTY);
                 if (dynamic) {
-                    one.setHighWatermark(c[0] == 4 && c[3] == log.end() + 1 ? log.end() : log.beginOfBatch(c[3]));
+                    one.setHighWatermark(c[0] == 5 && c[3] == log.end() + 1 ? log.end() : log.beginOfBatch(c[3]));
                     c[2] = c[0] == 2 ? log.beginOfBatch(c[2]) : c[2];
                 }
                 if (c[0] == 1)
                     one.setRecords(batch(log.end(), number, "y"));
-                else if (c[0] == 4)
-                    one.setRecords(voters(log.end(), number, content.subList(4, content.size())));
+                else if (c[0] == 4 || c[0] == 5)
+                    one.setRecords(voters(log.end(), number, content.subList(4, content.size()), c[0] == 5));
                 else if (c[0] == 2)
                     one.divergingEpoch().setEpoch((int) c[1]).setEndOffset(c[2]);
                 else if (c[0] == 3)
