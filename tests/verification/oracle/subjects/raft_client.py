@@ -621,6 +621,7 @@ def _to_dynamic_leader(
         operation[4] = state[6] if rng.random() < 0.8 else operation[4]
     if not operation[0].startswith("fetch"):
         return operation
+    operation[2] = max(0, operation[2] + rng.choice((*[0] * 12, 1, 1, -1)))
     return _with_directories(rng, operation, known, [operation[3]] if rng.random() < 0.95 else member.ends)
 
 
