@@ -10,6 +10,7 @@ from faults.kinds.consumer_restart import ConsumerRestart
 from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.controller_failover import ControllerFailover
 from faults.kinds.controller_pause import ControllerPause
+from faults.kinds.controller_voters import AddController, RemoveController
 from faults.kinds.corrupt_tail import CorruptTail
 from faults.kinds.cut import Cut
 from faults.kinds.directory_added import DirectoryAdded
@@ -102,6 +103,8 @@ KINDS: Final[dict[str, FaultKind]] = {
         ConsumerRestart(),
         DiskFull(),
         SnapshotsLost(),
+        RemoveController(),
+        AddController(),
     )
 }
 """Name -> kind; those of plug-ins last."""

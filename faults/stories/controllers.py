@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from faults.kinds.controller_voters import AddController, RemoveController
 from faults.kinds.cut import Cut
 from faults.kinds.disk_replaced import DiskReplaced
 from faults.kinds.kill import Kill
@@ -21,7 +22,7 @@ from faults.plan import CONTROLLER, FOLLOWERS, Fault, Plan
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Stream, choice, integer, sample
 
-ONLY: Final = (QuorumStateLost.name, SnapshotsLost.name)
+ONLY: Final = (QuorumStateLost.name, SnapshotsLost.name, RemoveController.name, AddController.name)
 """The kinds that strike nothing but controllers."""
 KINDS: Final = (Kill.name, PowerLoss.name, PauseFault.name, DiskReplaced.name)
 """Kinds of fault that strike a process or a machine, of a controller as well."""

@@ -333,9 +333,11 @@ class Controllers:
 
     Attributes:
         count: number of controllers, with ids from 100 on.
+        dynamic: whether the voters can change (kraft.version 1, KIP-853).
     """
 
     count: Annotated[int, Check(fields.controllers), InSchema(enum=list(CONTROLLERS))] = fields.USUAL_CONTROLLERS
+    dynamic: bool = False
 
 
 _COUNT: Final = {"type": "integer", "minimum": 1, "maximum": fields.MAX_BROKERS}
@@ -462,6 +464,11 @@ class Scenario:
         if self.control != fields.QUORUM:
             return 0
         return fields.USUAL_CONTROLLERS if self.controllers is None else self.controllers.count
+
+    @property
+    def has_dynamic_voters(self) -> bool:
+        """Whether the voters of the quorum can change."""
+        return self.controllers is not None and self.controllers.dynamic
 
     @property
     def partitions(self) -> int:

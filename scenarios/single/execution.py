@@ -164,6 +164,7 @@ class Execution:
             places={topic.name: topic.directory for topic in self.topics if topic.directory is not None},
             producers=self.producers,
             controllers=scenario.controller_count,
+            dynamic_voters=scenario.has_dynamic_voters,
             kernel=self.kernel,
             streams=self.streams,
             recorder=recorder,

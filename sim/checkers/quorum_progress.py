@@ -7,6 +7,10 @@ or the last fault. Two such batches of one epoch, without a fault in between, co
 no further apart than its NoOpRecords, and the requests that may have been lost before. A process that ends by an
 exception counts as one that runs: a supervisor starts it again, and what it does is Kafka's doing.
 
+If the voters can change (kraft.version 1), all voters that are committed have to run, each on the disk with which it
+became one, and not only a majority: what a change that is not yet committed asks for is a majority of others. A sole
+voter may wait for one that is being added, so then all controllers have to run.
+
 Does not verify: a quorum that is struck by faults more often than the bound; that brokers find the leader.
 """
 
@@ -18,6 +22,8 @@ from sim.checkers.bad_links import BadLinks
 from sim.checkers.checker import ALWAYS, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.history import History
+from sim.protocol.raft.raft_log import VotersBatch
+from sim.protocol.raft.voter_set import VoterSet
 
 
 class QuorumProgress(Checker):
@@ -48,6 +54,10 @@ class QuorumProgress(Checker):
         self._links = BadLinks()
         """Those between controllers."""
         self._is_reported = False
+        self._committed_voters: VoterSet | None = None
+        """The last voters that are committed; None with static voters."""
+        self._directories: dict[int, int] = {}
+        """Controller -> directory id of its disk, if it is not the first one."""
 
     def on_controller_process(self, step: steps.ControllerProcess) -> None:
         node, kind = step.node, step.kind
@@ -56,6 +66,8 @@ class QuorumProgress(Checker):
         self._turn(step.at_us, self._bound_us)
         self._voters.add(node)
         if kind is steps.CONTROLLER_END:
+            if step.cause == "disk-replaced":
+                self._directories[node] = self._directories.get(node, 1) + 1
             self._down.add(node)
             self._still.pop(node, None)
         elif kind is steps.CONTROLLER_START:
@@ -73,6 +85,9 @@ class QuorumProgress(Checker):
         end = step.batches[-1].end_offset
         if step.node >= steps.FIRST_CONTROLLER and end > self._committed:
             self._committed = end
+            for batch in step.batches:
+                if isinstance(batch, VotersBatch):
+                    self._committed_voters = batch.voters
             epoch = step.batches[-1].epoch
             if step.elided:
                 self._since_us = step.at_us
@@ -92,7 +107,7 @@ class QuorumProgress(Checker):
         self._since_us = now_us
         self._epoch = -1
         running = self._voters - self._down - {node for node, pauses in self._still.items() if pauses}
-        if self._links.are_present or 2 * len(running) <= len(self._voters):
+        if self._links.are_present or not self._must_commit(running):
             return
         self.decided = True
         if waited_us > bound_us and not self._is_reported:
@@ -103,6 +118,18 @@ class QuorumProgress(Checker):
                 f"commit nothing for {waited} s, longer than the bound of {bound} s"
             )
             self._violates("quorum-stalled", now_us, detail)
+
+    def _must_commit(self, running: set[int]) -> bool:
+        """Whether these controllers can commit."""
+        voters = self._committed_voters
+        if voters is None:
+            return 2 * len(running) > len(self._voters)
+        if len(voters.ids) == 1 and running < self._voters:
+            return False
+        return all(
+            node.key.id in running and node.key.directory == self._directories.get(node.key.id, 1)
+            for node in voters.nodes
+        )
 
 
 def _is_of_quorum(node: int) -> bool:

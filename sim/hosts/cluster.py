@@ -70,6 +70,7 @@ class Cluster:
             directory with the fewest logs.
         controllers: number of controllers that are processes, see `sim.hosts.raft_quorum`; 0: the control plane is one
             node.
+        dynamic_voters: whether the voters among these can change (kraft.version 1).
         kernel: time.
         streams: chance.
         recorder: records its steps; by default one without checkers.
@@ -105,6 +106,7 @@ class Cluster:
         places: Mapping[str, int] | None = None,
         producers: int = 1,
         controllers: int = 0,
+        dynamic_voters: bool = False,
         kernel: Kernel,
         streams: Streams,
         recorder: Recorder | None = None,
@@ -181,6 +183,7 @@ class Cluster:
             expiry_ranks,
             streams("quorum"),
             controllers,
+            dynamic_voters,
         )
         self.control = control_plane(setup, scripted=scripted)
         self.quorum = self.control if isinstance(self.control, RaftQuorum) else None

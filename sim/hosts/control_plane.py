@@ -67,6 +67,7 @@ class ControlPlaneSetup:
         config: full configuration of the cluster.
         stream: random numbers of controllers that are processes.
         controllers: number of these; 0: the quorum is one node that loses nothing.
+        dynamic_voters: whether the quorum begins with kraft.version 1, so that its voters can change.
     """
 
     partitions: Sequence[PartitionSetup]
@@ -80,6 +81,7 @@ class ControlPlaneSetup:
     expiry_ranks: Mapping[int, int]
     stream: Stream
     controllers: int = 0
+    dynamic_voters: bool = False
 
 
 class ControlPlane(SessionKeeper):

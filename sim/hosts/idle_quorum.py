@@ -426,7 +426,7 @@ def begin_idle_time(
     if not requests or not _are_announcements_regular(leader, config, kernel.now_us):
         return False
     lag = 0 if decide.hw_answers_fetches.answer else 1
-    node, voters = owner.node, leader.client.quorum.voters
+    node = owner.node
     followers: list[_Follower] = []
     most_us = longest_us = 0
     for request in requests:
@@ -434,10 +434,13 @@ def begin_idle_time(
         follower = members.get(source)
         if follower is None or not _is_idle(follower, leader, request, lag) or follower.next_snapshot_us() <= soon_us:
             return False
+        is_voter = follower.client.quorum.is_voter
+        if is_voter != follower.client.flushes:  # Its times are neither those of a voter nor those of a broker.
+            return False
         there, back = follower.owner.out.get(node), owner.out.get(source)
         if there is None or back is None or not network.is_steady(follower.owner, owner):
             return False
-        followers.append(_Follower(follower, (there.usual_us, back.usual_us), is_voter=source in voters))
+        followers.append(_Follower(follower, (there.usual_us, back.usual_us), is_voter=is_voter))
         most_us = max(most_us, there.usual_us, back.usual_us)
         longest_us = max(longest_us, there.longest_us, back.longest_us)
     busy_us = config.append_linger_us + 2 * FSYNC_US + 6 * most_us + _MARGIN_US

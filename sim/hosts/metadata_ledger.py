@@ -17,7 +17,8 @@ from sim.hosts.raft_member import records_of
 from sim.protocol.kraft.metadata import ConfigRecord, MetadataImage, NoOpRecord, Record
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.raft.raft_log import RaftBatch
+from sim.protocol.raft.raft_log import RaftBatch, VotersBatch
+from sim.protocol.raft.voter_set import VoterSet
 from sim.protocol.replica.partition import NO_LEADER
 
 
@@ -68,6 +69,7 @@ class MetadataLedger:
         view: a controller with this image, for questions.
         history: notes what is committed.
         changed_at: end offset of the last record with contents.
+        voters: the last voters of the quorum that are committed, None with a static quorum.
         configured_at: end offset of the last change of the configuration.
     """
 
@@ -84,6 +86,7 @@ class MetadataLedger:
         self._waiting: list[Record] = []
         """Records that the history does not have yet: those without contents come with the next ones that have some."""
         self._noted = self.changed_at = self.configured_at = 0
+        self.voters: VoterSet | None = None
         self.image = MetadataImage()
         self._renew_view()
         self._sessions = BrokerHeartbeatTracker(
@@ -126,6 +129,8 @@ class MetadataLedger:
         self._batches[batch.base_offset] = batch
         self._last = batch.base_offset
         self._end = batch.end_offset
+        if isinstance(batch, VotersBatch):
+            self._note_voters(batch)
         changes = configures = False
         for record in records_of(batch):
             self._waiting.append(record)
@@ -144,6 +149,12 @@ class MetadataLedger:
         self.history.note(records, first, self.view)
         return True
 
+    def _note_voters(self, batch: VotersBatch) -> None:
+        self.voters = voters = batch.voters
+        directories = [node.key.directory for node in voters.nodes]
+        step = steps.VotersChanged(voters.ids, directories, batch.epoch, batch.base_offset)
+        self._plane.recorder.record(step)
+
     def _roll_back(self, node: int, offset: int) -> None:
         """Forget what was committed from an offset on, because something else is committed there."""
         plane = self._plane
@@ -154,6 +165,8 @@ class MetadataLedger:
         left: list[Record] = []
         for batch in self._batches.values():
             left += records_of(batch)
+            if isinstance(batch, VotersBatch):
+                self.voters = batch.voters
         for record in left:
             self.image.replay(record)
         self._end = len(left)

@@ -204,6 +204,7 @@ class RaftController(Node):
             self._on_crash,
             setup.members,
             early_us=early_us,
+            always_flushes=setup.raft.has_bootstrap_servers,
         )
         self.controller.client = self.member.client
 

@@ -11,6 +11,7 @@ from sim.hosts.metadata_ledger import MetadataLedger
 from sim.hosts.raft_controller import ControllerSetup, RaftController
 from sim.hosts.raft_machine import RaftMachine
 from sim.kernel.scheduler import ALWAYS
+from sim.protocol.raft.voter_set import VoterNode, VoterSet
 
 RESTART_US: Final = 10_000_000
 """How soon a controller whose Raft thread threw an exception is started again, as by a supervisor."""
@@ -30,9 +31,14 @@ class RaftControllers:
     setup: ControllerSetup
     network: Network
 
-    def __init__(self, count: int, ledger: MetadataLedger) -> None:
+    def __init__(self, count: int, ledger: MetadataLedger, *, dynamic_voters: bool) -> None:
         self._ledger = ledger
         self.machines = {FIRST_CONTROLLER + place: RaftMachine() for place in range(count)}
+        self._dynamic_voters = dynamic_voters
+        if dynamic_voters:
+            voters = VoterSet([VoterNode(machine.key(node)) for node, machine in self.machines.items()])
+            for machine in self.machines.values():
+                machine.format(voters)
         self.running: dict[int, RaftController] = {}
         self._ended: list[RaftController] = []
         self._pauses: dict[int, int] = {}
@@ -58,6 +64,13 @@ class RaftControllers:
         for process in self.running.values():
             if process.active is not None and (found is None or process.epoch > found.epoch):
                 found = process
+        return found if found is not None and not found.frozen else None
+
+    @property
+    def leader(self) -> RaftController | None:
+        """The controller that leads in the newest epoch, if its process is not paused."""
+        leaders = [process for process in self.running.values() if process.member.client.is_leader]
+        found = max(leaders, key=lambda process: process.member.client.quorum.epoch, default=None)
         return found if found is not None and not found.frozen else None
 
     def end_idle(self) -> None:
@@ -102,15 +115,24 @@ class RaftControllers:
             self._ended.append(process)
             self._pauses.pop(node, None)
             self.network.leave(process, silently=silently)
-        excuses = lost >= 0 and self._excuses(node)
+        excuses = lost >= 0 and self._excuses(node, cause)
         step = steps.ControllerProcess(steps.CONTROLLER_END, node, cause, lost, excuses=excuses, crashed=crashed)
         self.setup.recorder.record_for_all(step)
 
-    def _excuses(self, node: int) -> bool:
-        """Whether fewer than a majority of the controllers, without this one, have all committed metadata on disk."""
-        ledger = self._ledger
-        holders = [other for other, machine in self.machines.items() if other != node and ledger.holds_all(machine)]
-        return len(holders) <= len(self.machines) // 2
+    def _excuses(self, node: int, cause: str) -> bool:
+        """Whether fewer than a majority of the voters, without this one, have all committed metadata on disk. With
+        kraft.version 1, a controller on an empty disk is no voter, and excuses nothing.
+        """
+        ledger, voters = self._ledger, self._ledger.voters
+        machines = self.machines
+        if self._dynamic_voters:
+            if voters is None or cause != "quorum-state-lost":
+                return False
+            machines = {voter: machine for voter, machine in machines.items() if voters.is_voter(machine.key(voter))}
+            if node not in machines:
+                return False
+        holders = [other for other, machine in machines.items() if other != node and ledger.holds_all(machine)]
+        return len(holders) <= (len(machines) if voters is None else len(voters.ids)) // 2
 
     def lacking(self, end_offset: int) -> int:
         """Number of controllers that do not have the metadata log up to an offset on disk."""

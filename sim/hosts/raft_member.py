@@ -23,6 +23,7 @@ from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch,
 from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftSnapshot
 from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
 from sim.protocol.raft.request_manager import NEVER
+from sim.protocol.raft.voter_set import NO_DIRECTORY
 
 FSYNC_US: Final = 1_000
 """How long an fsync of the metadata log takes."""
@@ -200,9 +201,10 @@ class RaftMember(RaftHost):
         self._armed_us = NEVER
         self._approached_us = NEVER
         """When a snapshot is to be removed, as the generator knows it."""
+        nodes = tuple(machines)
         self.client = KafkaRaftClient(
             owner.node,
-            tuple(machines),
+            () if config.has_bootstrap_servers else nodes,
             machine.log,
             machine.election,
             decide,
@@ -210,7 +212,10 @@ class RaftMember(RaftHost):
             self,
             kernel.now_us - early_us,
             always_flushes=always_flushes,
+            directory=machine.directory if config.has_bootstrap_servers else NO_DIRECTORY,
+            bootstrap_servers=nodes if config.has_bootstrap_servers else (),
         )
+        snapshots.partition = self.client.partition
 
     def end(self) -> None:
         """End with the process."""
@@ -325,9 +330,10 @@ class RaftMember(RaftHost):
     def disconnected(self, node: int) -> None:
         """The connection to a node broke."""
         self.end_idle()
-        request = self.client.requests.in_flight.get(node)
-        if request is not None:
-            self.fail(node, request)
+        client = self.client
+        for connection, request in client.requests.in_flight.items():
+            if client.member_of(connection) == node:
+                self.fail(node, request)
 
     def end_idle(self) -> None:
         """End the idle time in which it takes part."""
@@ -363,6 +369,8 @@ class RaftMember(RaftHost):
 
     def send(self, node: int, message: RaftRequest | RaftResponse) -> None:
         owner = self.owner
+        if node < 0:
+            node = self.client.member_of(node)
         channel = owner.out.get(node) or owner.reach(node)
         if channel is None:
             machine = self._machines.get(node)

@@ -7,6 +7,7 @@ controller at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from sim.config import Value
 from sim.environment.elision import ElidingBroker
@@ -22,14 +23,25 @@ from sim.hosts.raft_controller import ControllerSetup, RaftController
 from sim.hosts.raft_controllers import RaftControllers
 from sim.hosts.raft_member import RaftMember
 from sim.hosts.settings import quorum_settings
-from sim.kernel.scheduler import noop
+from sim.kernel.scheduler import ALWAYS, noop
 from sim.protocol.kraft.metadata import MIN_ISR, PartitionRegistration
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.replicated_controller import Answer, Operation
 from sim.protocol.messages import NONE
 from sim.protocol.raft.kafka_raft_client import QuorumConfig
 from sim.protocol.raft.raft_log import RaftBatch
+from sim.protocol.raft.raft_messages import NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT
+from sim.protocol.raft.voter_set import ReplicaKey, VoterNode
 from sim.protocol.replica.partition import NO_LEADER
+
+API_TIMEOUT_US: Final = 60_000_000
+"""``default.api.timeout.ms``: how long an administrator's client repeats a request."""
+REQUEST_TIMEOUT_US: Final = 30_000_000
+"""``request.timeout.ms``: how long it waits for an answer."""
+VOTERS_RETRY_US: Final = 1_000_000
+"""How long it waits before it repeats one, at most (``retry.backoff.max.ms``)."""
+REPEATED: Final = (REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER)
+"""The errors after which it does."""
 
 
 class RaftQuorum(QuorumPlane):
@@ -52,11 +64,13 @@ class RaftQuorum(QuorumPlane):
         settings = quorum_settings(setup.config)
         self.session_us = settings.session_us
         self.ledger = MetadataLedger(self, setup)
-        self.controllers = RaftControllers(setup.controllers, self.ledger)
+        self.controllers = RaftControllers(setup.controllers, self.ledger, dynamic_voters=setup.dynamic_voters)
+        self._dynamic_voters = setup.dynamic_voters
         raft = QuorumConfig(
             election_timeout_us=settings.election_us,
             fetch_timeout_us=settings.fetch_timeout_us,
             snapshot_retention_us=settings.snapshot_retention_us,
+            has_bootstrap_servers=setup.dynamic_voters,
         )
         key = setup.stream.getrandbits(61)
         members: dict[int, RaftMember] = {}
@@ -145,6 +159,48 @@ class RaftQuorum(QuorumPlane):
 
         active.run(execute, answer)
         return results[0] if results else ""
+
+    # The voters of the quorum.
+
+    def change_voters(self, node: int, *, adds: bool) -> bool:
+        """An administrator adds a controller to the voters, or removes one; False if the voters are static, or it is
+        (or is not) one already.
+
+        Kafka: KafkaAdminClient#addRaftVoter (3.9-4.4), KafkaAdminClient#removeRaftVoter (3.9-4.4).
+        """
+        leader, machine = self.controllers.leader, self.controllers.machines.get(node)
+        if not self._dynamic_voters or machine is None:
+            return False
+        if leader is not None and (node in leader.member.client.quorum.voters) == adds:
+            return False
+        self._request_voters((node, adds, self.kernel.now_us + API_TIMEOUT_US))
+        return True
+
+    def _request_voters(self, entry: tuple[int, bool, int]) -> None:
+        """Send the request to the leader. Kafka's client repeats what times out or finds no leader."""
+        node, adds, until_us = entry
+        leader, errors = self.controllers.leader, list[str]()
+
+        def answer(error: str) -> None:
+            if not errors and error in REPEATED and self.kernel.now_us + VOTERS_RETRY_US < until_us:
+                self.kernel.call_at(self.kernel.now_us + VOTERS_RETRY_US, ALWAYS, self._request_voters, entry)
+            errors.append(error)
+
+        def miss_answer(_: object) -> None:
+            answer(REQUEST_TIMED_OUT)  # Unless it has come: the leader's process may have ended.
+
+        if leader is None:
+            answer(NOT_LEADER_OR_FOLLOWER)
+            return
+        self.kernel.call_at(self.kernel.now_us + REQUEST_TIMEOUT_US, ALWAYS, miss_answer, None)
+        leader.end_idle()
+        client, now_us = leader.member.client, self.kernel.now_us
+        if adds:
+            client.add_voter(VoterNode(self.controllers.machines[node].key(node)), answer, now_us)
+        else:
+            voters = client.quorum.voter_set
+            client.remove_voter(ReplicaKey(node, voters.directory(node)), answer, now_us)
+        leader.member.drive()
 
     # Faults of controllers.
 

@@ -9,6 +9,7 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.kernel.scheduler import IdleCall, Kernel
 from sim.protocol.kraft.metadata import MetadataImage, Record
+from sim.protocol.raft.kraft_control_record_state_machine import KRaftControlRecordStateMachine
 from sim.protocol.raft.raft_log import RaftLog, RaftSnapshot
 from sim.protocol.raft.request_manager import NEVER
 
@@ -26,9 +27,12 @@ class SnapshotGenerator:
         owner: the process.
         log: its log.
         interval_us: ``metadata.log.max.snapshot.interval.ms``; 0: no snapshots.
+
+    Attributes:
+        partition: knows the voters, which a snapshot has, too.
     """
 
-    __slots__ = ("_interval_us", "_kernel", "_log", "_owner", "_recorder", "_since_us")
+    __slots__ = ("_interval_us", "_kernel", "_log", "_owner", "_recorder", "_since_us", "partition")
 
     def __init__(self, owner: Node, log: RaftLog, interval_us: int, kernel: Kernel, recorder: Recorder) -> None:
         self._owner = owner
@@ -36,6 +40,7 @@ class SnapshotGenerator:
         self._interval_us: Final = interval_us
         self._kernel = kernel
         self._recorder = recorder
+        self.partition: KRaftControlRecordStateMachine | None = None
         self._reset()
 
     def due_us(self) -> int:
@@ -81,8 +86,11 @@ class SnapshotGenerator:
             for record in records:
                 image.replay(record)
             image.offset = batch.end_offset
-        snapshot = RaftSnapshot(batches[-1], image, now_us)
+        assert self.partition is not None
+        voters, version = self.partition.voter_set_at(offset - 1), self.partition.kraft_version_at(offset - 1)
+        snapshot = RaftSnapshot(batches[-1], image, now_us, voters, version)
         log.add_snapshot(snapshot)
+        self.partition.truncate_old_entries(offset)
         self._recorder.record(steps.MetadataSnapshot(steps.SNAPSHOT_MADE, self._owner.node, snapshot))
 
 

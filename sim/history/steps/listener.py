@@ -47,7 +47,14 @@ if TYPE_CHECKING:
     )
     from sim.history.steps.log import Append, LogStart, Retention, Truncate
     from sim.history.steps.processes import Deleted, End, Flushed, LinkChange, Pause, Recovered, Start
-    from sim.history.steps.quorum import ControllerProcess, MetadataLost, MetadataSnapshot, RaftCommit, RaftLeader
+    from sim.history.steps.quorum import (
+        ControllerProcess,
+        MetadataLost,
+        MetadataSnapshot,
+        RaftCommit,
+        RaftLeader,
+        VotersChanged,
+    )
     from sim.history.steps.replication import Follow, HighWatermark, Lead, Replicated, Settled
 
 
@@ -96,6 +103,9 @@ class Listener:
         self.on_step(step)
 
     def on_raft_leader(self, step: RaftLeader) -> None:
+        self.on_step(step)
+
+    def on_voters(self, step: VotersChanged) -> None:
         self.on_step(step)
 
     def on_raft_commit(self, step: RaftCommit) -> None:

@@ -223,3 +223,39 @@ class MetadataLost(Step):
 
     def fields(self) -> Shown:
         return {"broker": 0, "node": self.node, "offset": self.offset}
+
+
+VOTERS_CHANGED: Final[StepKind] = StepKind(
+    "voters", 72, Lane.CONTROL_PLANE,
+    "other voters of a quorum with kraft.version 1 are committed: voters",
+    "The voters of the quorum are controllers {voters}.",
+    weight=CHANGE, kept=True,
+)  # fmt: skip
+
+
+class VotersChanged(Step):
+    """A VotersRecord is committed.
+
+    Attributes:
+        voters: ids of the voters.
+        directories: directory ids of their disks.
+    """
+
+    __slots__ = ("directories", "voters")
+
+    kind = VOTERS_CHANGED
+
+    def __init__(self, voters: Sequence[int], directories: Sequence[int], epoch: int, offset: int) -> None:
+        self.broker = 0
+        self.voters = tuple(voters)
+        self.directories = tuple(directories)
+        self.epoch = epoch
+        self.offset = offset
+        self.other = sum([1 << (voter - FIRST_CONTROLLER) for voter in voters])
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_voters(self)
+
+    def fields(self) -> Shown:
+        return {"broker": 0, "voters": list(self.voters)}

@@ -98,6 +98,8 @@ class QuorumConfig(NamedTuple):
     """Fixed in Kafka. Kafka: KafkaRaftClient#MAX_FETCH_WAIT_MS."""
     snapshot_retention_us: int = 604_800_000_000
     """``metadata.max.retention.ms``; below 0: no snapshot is removed for its age."""
+    has_bootstrap_servers: bool = False
+    """Whether ``controller.quorum.bootstrap.servers`` is set in place of ``controller.quorum.voters``."""
     auto_join: bool = False
     """``controller.quorum.auto.join.enable``: whether a controller that is no voter makes itself one (KIP-1186)."""
 
@@ -525,7 +527,8 @@ class KafkaRaftClient:
     def _poll_follower(self, state: FollowerState, now_us: int) -> int:
         """Kafka: KafkaRaftClient#pollFollower."""
         if not self.quorum.is_voter:
-            return self._poll_follower_as_observer(state, now_us)
+            at_us = self._poll_follower_as_observer(state, now_us)
+            return min(at_us, state.update_voters_at_us) if self._config.auto_join else at_us
         if self._shutdown_us is not None:
             return now_us
         if now_us >= state.fetch_timeout_at_us:

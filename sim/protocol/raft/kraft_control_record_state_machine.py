@@ -67,9 +67,10 @@ class KRaftControlRecordStateMachine:
                 self._voters.append((offset - 1, snapshot.voters))
             if snapshot.kraft_version:
                 self._versions.append((offset - 1, snapshot.kraft_version))
-        for batch in log.read(max(offset, log.start_offset), log.end_offset):
-            self._add(batch)
-        self._next_offset = log.end_offset
+        self._next_offset = max(offset, log.end_offset)
+        if offset <= log.end_offset:
+            for batch in log.read(max(offset, log.start_offset), log.end_offset):
+                self._add(batch)
         self._note_last()
 
     def appended(self, batch: RaftBatch) -> None:

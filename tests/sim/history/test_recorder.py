@@ -23,7 +23,7 @@ CODES = {
     "metadata-lost": 60, "file-damaged": 61, "discovery": 62,
     "preferred-replica": 63,
     "next-process": 64, "committed-offset": 65, "commit-ack": 66, "no-record-in-time": 68, "held-back": 69,
-    "snapshot-made": 70, "snapshot-loaded": 71,
+    "snapshot-made": 70, "snapshot-loaded": 71, "voters": 72,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = [
