@@ -242,6 +242,8 @@ class ReplicatedController:
             answer(NOT_CONTROLLER, None)
             return
         self._now_us = now_us
+        # Raft has appended VotersRecords meanwhile, perhaps.
+        self.image.offset = max(self.image.offset, self.client.next_append_offset)
         before = self.image.offset
         try:
             result = operation(active)

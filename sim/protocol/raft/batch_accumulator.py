@@ -22,13 +22,16 @@ class BatchAccumulator:
         epoch: the leader's.
         base_offset: end offset of its log.
         linger_us: ``controller.quorum.append.linger.ms``.
+
+    Attributes:
+        next_offset: the offset that the next record will have.
     """
 
-    __slots__ = ("_completed", "_drain_at_us", "_epoch", "_linger_us", "_next_offset", "_records")
+    __slots__ = ("_completed", "_drain_at_us", "_epoch", "_linger_us", "_records", "next_offset")
 
     def __init__(self, epoch: int, base_offset: int, linger_us: int) -> None:
         self._epoch = epoch
-        self._next_offset = base_offset
+        self.next_offset = base_offset
         self._linger_us = linger_us
         self._completed: list[RaftBatch] = []
         self._records: list[object] = []
@@ -51,10 +54,10 @@ class BatchAccumulator:
         if epoch > self._epoch:
             raise IllegalRaftStateError(f"append for epoch {epoch}, which is to come: this is epoch {self._epoch}")
         self._records += records
-        self._next_offset += len(records)
+        self.next_offset += len(records)
         if self._drain_at_us == NEVER:
             self._drain_at_us = now_us + self._linger_us
-        return self._next_offset - 1
+        return self.next_offset - 1
 
     def append_control_message(self) -> None:
         """Take the LeaderChange record, before which all others are drained.
@@ -62,8 +65,8 @@ class BatchAccumulator:
         Kafka: BatchAccumulator#appendControlMessages.
         """
         self._complete()
-        self._completed.append(RaftBatch(self._next_offset, self._epoch, 1, (), is_control=True))
-        self._next_offset += 1
+        self._completed.append(RaftBatch(self.next_offset, self._epoch, 1, (), is_control=True))
+        self.next_offset += 1
 
     def append_voters(self, voters: VoterSet, *, kraft_version: int = 0, leader_change: bool = False) -> int:
         """Take a VotersRecord, before which all other records are drained; returns its offset.
@@ -77,13 +80,13 @@ class BatchAccumulator:
         """
         self._complete()
         size = 1 + (kraft_version > 0) + leader_change
-        self._completed.append(VotersBatch(self._next_offset, self._epoch, size, voters, kraft_version))
-        self._next_offset += size
-        return self._next_offset - 1
+        self._completed.append(VotersBatch(self.next_offset, self._epoch, size, voters, kraft_version))
+        self.next_offset += size
+        return self.next_offset - 1
 
     def skip(self, count: int) -> None:
         """Leave out records that were appended elsewhere."""
-        self._next_offset += count
+        self.next_offset += count
 
     def drain_at_us(self) -> int:
         """When the leader has to append; 0 for at once. Kafka: BatchAccumulator#timeUntilDrain."""
@@ -99,7 +102,7 @@ class BatchAccumulator:
     def _complete(self) -> None:
         """End the batch that is being filled. Kafka: BatchAccumulator#maybeCompleteDrain."""
         if self._records:
-            base_offset = self._next_offset - len(self._records)
+            base_offset = self.next_offset - len(self._records)
             self._completed.append(RaftBatch(base_offset, self._epoch, len(self._records), self._records))
             self._records = []
         self._drain_at_us = NEVER

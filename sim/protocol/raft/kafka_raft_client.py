@@ -363,6 +363,12 @@ class KafkaRaftClient:
             raise NotLeaderError("append by a member that does not lead")
         return state.accumulator.append(epoch, records, now_us)
 
+    @property
+    def next_append_offset(self) -> int:
+        """The offset that a leader's next record will have, -1 for a member that does not lead."""
+        state = self.quorum.state
+        return state.accumulator.next_offset if isinstance(state, LeaderState) else UNKNOWN
+
     def resign(self, epoch: int) -> None:
         """Stop to lead in an epoch, with the next `poll`. Kafka: KafkaRaftClient#resign.
 
