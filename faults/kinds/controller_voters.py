@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.kind import KRAFT, REPLICATED, FaultKind, Targets
+from faults.kind import DISTURBED, KRAFT, REPLICATED, Duration, FaultKind, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
@@ -21,12 +21,19 @@ class RemoveController(FaultKind):
     name: ClassVar[str] = "remove-controller"
     targets: ClassVar[Targets] = REPLICATED
     needs: ClassVar[tuple[str, ...]] = (KRAFT,)
-    remains: ClassVar[str] = "the controller is an observer until it is added"
-    meaning: ClassVar[str] = "with controllers.dynamic, remove a controller from the voters of the quorum"
+    duration: ClassVar[Duration | None] = DISTURBED
+    meaning: ClassVar[str] = (
+        "with controllers.dynamic, remove a controller from the voters of the quorum; after for_ms add it again"
+    )
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Begin to request it; False if it is no voter, or voters are static."""
         return cluster.quorum is not None and cluster.quorum.change_voters(target, adds=False)
+
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+        """Begin to request that it is added again, with the disk that it has then."""
+        if cluster.quorum is not None:
+            cluster.quorum.change_voters(target, adds=True)
 
 
 class AddController(FaultKind):
