@@ -43,6 +43,7 @@ SECOND = tuple(KINDS)[:18]
 LASTS = {
     **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), DRAW.restart_us),
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
+    "remove-controller": DRAW.cut_us,
     **dict.fromkeys(("move-throttle", "directory-cordoned"), DRAW.cut_us),
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),

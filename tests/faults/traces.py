@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from faults.kind import Param
     from faults.plan import Fault
     from sim.hosts.cluster import Cluster
+    from sim.hosts.raft_quorum import RaftQuorum
 
 MODES: Final = ("kip320", "elr-4.3")
 """One under ZooKeeper, one of KRaft."""
 NEED_DIRECTORIES: Final = ("move-throttle", "directory-added", "directory-cordoned")
 """Kinds that are undone, and have an effect only on brokers with several log directories."""
-NEED_CONTROLLERS: Final = ("quorum-state-lost", "snapshots-lost")
+NEED_CONTROLLERS: Final = ("quorum-state-lost", "snapshots-lost", "remove-controller", "add-controller")
 """Kinds that have an effect only on controllers that are processes."""
+NEED_DYNAMIC_VOTERS: Final = ("remove-controller", "add-controller")
+"""Kinds that have an effect only on a quorum whose voters can change."""
 SAMPLES: Final[Mapping[str, Any]] = {
     "broker": 2,
     "brokers": [2, 1, 3],
@@ -98,11 +101,17 @@ def state(cluster: Cluster) -> dict[str, object]:
         "cordoned": [broker for broker, found in cluster.machines.directories.items() if found.cordoned],
         "throttled": [broker for broker, found in cluster.machines.directories.items() if found.throttled],
         "controllers": [] if cluster.quorum is None else sorted(cluster.quorum.controllers.running),
+        "voters": [] if cluster.quorum is None else _voters(cluster.quorum),
         "logs alike": len({str(storage.log.batches) for storage in cluster.machines.storages.values()}) == 1,
     }
 
 
-def world(mode: str, directories: int = 1, controllers: int = 0) -> World:
+def _voters(quorum: RaftQuorum) -> list[int]:
+    voters = quorum.ledger.voters
+    return [] if voters is None else list(voters.ids)
+
+
+def world(mode: str, directories: int = 1, controllers: int = 0, *, dynamic: bool = False) -> World:
     """A cluster of two topics with some records; under KRaft it may have several log directories, or controllers that
     are processes.
     """
@@ -113,7 +122,7 @@ def world(mode: str, directories: int = 1, controllers: int = 0) -> World:
     if controllers:
         config["metadata.log.max.snapshot.interval.ms"] = 2_000
     further = [TopicPartition("orders-0", 3)]
-    made = World(mode, config=config, further=further, topics=topics, controllers=controllers)
+    made = World(mode, config=config, further=further, topics=topics, controllers=controllers, dynamic_voters=dynamic)
     made.run(8)
     made.ready()
     for _ in range(4):
@@ -129,7 +138,8 @@ def left_over(kind: FaultKind, mode: str) -> tuple[bool, dict[str, object]]:
     """
     directories = 2 if kind.name in NEED_DIRECTORIES else 1
     controllers = 3 if kind.name in NEED_CONTROLLERS else 0
-    struck, never = (world(mode, directories, controllers) for _ in range(2))
+    dynamic = kind.name in NEED_DYNAMIC_VOTERS
+    struck, never = (world(mode, directories, controllers, dynamic=dynamic) for _ in range(2))
     fault, cluster = sample(kind), struck.cluster
     names = {LEADER: cluster.control.state.leader, CONTROLLER: cluster.controller}
     targets = [names.get(target, target) for target in fault.targets]

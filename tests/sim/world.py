@@ -66,6 +66,7 @@ class World:
         topics: Sequence[ClusterTopic] = (),
         places: Mapping[str, int] | None = None,
         controllers: int = 0,
+        dynamic_voters: bool = False,
         topology: Topology | None = None,
     ) -> None:
         resolved = resolve({"default.replication.factor": brokers}, config or {})
@@ -86,6 +87,7 @@ class World:
             topics=topics,
             places=places,
             controllers=controllers,
+            dynamic_voters=dynamic_voters,
             topology=topology,
             kernel=kernel,
             streams=Streams(seed),
