@@ -22,7 +22,7 @@ from tests.verification.oracle.subject import Case, Subject
 FOLDER: Final = Path(__file__).parent.parent / "conformance" / "vectors"
 SCHEMA_VERSION: Final = 1
 DRAWN: Final = 3_000
-MOST: Final = 100
+MOST: Final = 120
 CORE: Final = ("/sim/protocol/", "/sim/environment/storage")
 
 Branch = tuple[str, int, int]

@@ -724,5 +724,5 @@ SUBJECT: Final = Subject(
     usual=5_000,
     deep=20_000,
     names_brokers=True,
-    recorded=110_000,
+    recorded=130_000,
 )
