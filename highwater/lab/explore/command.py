@@ -67,6 +67,7 @@ def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable
 @_bound("wipes", "Voters that start again with an empty disk.")
 @_bound("forgets", "Voters that start again without the file quorum-state.")
 @_bound("snapshots", "Snapshots that voters make, and with which their logs then begin.")
+@_bound("removals", "Voters that an administrator removes, in a quorum with kraft.version 1.")
 @click.option("--quorum", is_flag=True, help="Search three voters of the metadata quorum in place of brokers.")
 @click.option("--fixed-order", is_flag=True, default=None, help="KRaft elections try 1, 2, 3, not in any order.")
 @click.option(

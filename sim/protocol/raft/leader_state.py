@@ -242,15 +242,15 @@ class LeaderState(EpochState):
             replica, directory = node.key
             known = before.get(replica)
             if known is None or known.directory not in (NO_DIRECTORY, directory):
-                known = observers.get(_observer(replica, directory))
+                known = observers.get(observer_key(replica, directory))
             if known is None:
                 known = ReplicaState(replica, directory, has_acknowledged_leader=False)
             before.pop(replica, None)
-            observers.pop(_observer(replica, directory), None)
+            observers.pop(observer_key(replica, directory), None)
             known.set_directory(directory)
             self._voters[replica] = known
         for left in before.values():
-            observers.setdefault(_observer(left.replica, left.directory), left)
+            observers.setdefault(observer_key(left.replica, left.directory), left)
 
     def update_replica_state(self, replica: int, now_us: int, offset: int, directory: int = NO_DIRECTORY) -> bool:
         """A replica fetches from an offset; returns whether the high watermark has grown.
@@ -320,7 +320,7 @@ class LeaderState(EpochState):
         """What it knows of a replica. Kafka: LeaderState#getReplicaState."""
         state = self._voters.get(replica)
         if state is None or state.directory not in (NO_DIRECTORY, directory):
-            return self._observers.get(_observer(replica, directory))
+            return self._observers.get(observer_key(replica, directory))
         return state
 
     def non_leader_voters_by_descending_fetch_offset(self) -> list[ReplicaKey]:
@@ -331,7 +331,7 @@ class LeaderState(EpochState):
         state = self.replica_state(replica, directory)
         if state is None:
             state = ReplicaState(replica, directory, has_acknowledged_leader=False)
-            self._observers[_observer(replica, directory)] = state
+            self._observers[observer_key(replica, directory)] = state
         return state
 
     # Changes of the voters (KIP-853).
@@ -341,7 +341,7 @@ class LeaderState(EpochState):
 
         Kafka: LeaderState#isReplicaCaughtUp.
         """
-        state = self._observers.get(_observer(replica.id, replica.directory))
+        state = self._observers.get(observer_key(replica.id, replica.directory))
         return state is not None and state.last_caught_up_us > 0 and state.last_fetch_us > max(0, now_us - CAUGHT_UP_US)
 
     def voter_change_expires_us(self) -> int:
@@ -413,6 +413,6 @@ class LeaderState(EpochState):
         return True
 
 
-def _observer(replica: int, directory: int) -> int:
+def observer_key(replica: int, directory: int) -> int:
     """A key for a replica with a directory id."""
     return directory * _DIRECTORIES + replica

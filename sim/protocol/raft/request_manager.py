@@ -93,8 +93,22 @@ class RequestManager:
 
     def has_any_inflight_request(self, now_us: int) -> bool:
         """Whether a request to any member is in flight. Kafka: RequestManager#hasAnyInflightRequest."""
+        if len(self._connections) > 1 and self._bootstrap[0] < 0:
+            return self._finds_request(now_us)
         self._drop_ended(now_us)
         return any(state.request is not None for state in self._connections.values())
+
+    def _finds_request(self, now_us: int) -> bool:
+        """Whether a request is in flight; what has ended after it stays, and so may still be answered.
+
+        Kafka's map has connections to bootstrap servers after those to members.
+        """
+        for node in sorted(self._connections, key=lambda node: (node < 0, abs(node))):
+            if self._ends_us(node) <= now_us:
+                self.reset(node)
+            elif self._connections[node].request is not None:
+                return True
+        return False
 
     def find_ready_bootstrap_server(self, now_us: int) -> int | None:
         """A member that may be asked for the leader. Kafka: RequestManager#findReadyBootstrapServer."""
@@ -110,10 +124,13 @@ class RequestManager:
 
     def bootstrap_server_at_us(self, now_us: int) -> int:
         """When a member may be asked for the leader. Kafka: RequestManager#backoffBeforeAvailableBootstrapServer."""
-        self._drop_ended(now_us)
+        if len(self._connections) > 1 and self._bootstrap[0] < 0:
+            self._finds_request(now_us)
+        else:
+            self._drop_ended(now_us)
         at_us = now_us + self._backoff_us
         for node, state in self._connections.items():
-            if state.request is not None:
+            if state.request is not None and self._ends_us(node) > now_us:
                 return self._ends_us(node)
             at_us = min(at_us, self._ends_us(node))
         if any(node not in self._connections for node in self._bootstrap):

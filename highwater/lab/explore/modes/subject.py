@@ -34,7 +34,16 @@ KRAFT: Final = {
     "fixed-order": False,
 }
 """Options of KRaft modes -> defaults: the bounds of the specification."""
-QUORUM: Final = {"epochs": 2, "candidates": 2, "records": 1, "losses": 1, "wipes": 0, "forgets": 0, "snapshots": 0}
+QUORUM: Final = {
+    "epochs": 2,
+    "candidates": 2,
+    "records": 1,
+    "losses": 1,
+    "wipes": 0,
+    "forgets": 0,
+    "snapshots": 0,
+    "removals": 0,
+}
 """Options of ``--quorum`` -> defaults."""
 ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0, "deletions": 0}
 """Options of ZooKeeper modes -> defaults."""

@@ -24,16 +24,32 @@ from sim.protocol.raft.epoch_states import (
     UnattachedState,
 )
 from sim.protocol.raft.fetch_purgatory import FetchPurgatory
-from sim.protocol.raft.kafka_raft_client import KafkaRaftClient, LeaderAndEpoch, QuorumConfig, RaftHost
-from sim.protocol.raft.leader_state import LeaderState
-from sim.protocol.raft.raft_log import IllegalRaftStateError, RaftBatch, RaftLog, RaftSnapshot
+from sim.protocol.raft.kafka_raft_client import (
+    FIRST_BOOTSTRAP_SERVER,
+    KafkaRaftClient,
+    LeaderAndEpoch,
+    QuorumConfig,
+    RaftHost,
+)
+from sim.protocol.raft.leader_state import LeaderState, ReplicaState, VoterChange, observer_key
+from sim.protocol.raft.raft_log import (
+    IllegalRaftStateError,
+    RaftBatch,
+    RaftLog,
+    RaftSnapshot,
+    VotersBatch,
+    bootstrap_snapshot,
+)
 from sim.protocol.raft.raft_messages import RaftFetchRequest, RaftFetchResponse, RaftRequest, RaftResponse
-from sim.protocol.raft.voter_set import static_voters
+from sim.protocol.raft.voter_set import ReplicaKey, VoterNode, VoterSet, static_voters
 
 LATER_US: Final = 1 << 40
 CONFIG: Final = QuorumConfig(LATER_US, LATER_US, LATER_US, LATER_US, 0, 0, LATER_US)
 VOTERS: Final = (1, 2, 3)
 VOTER_SET: Final = static_voters(VOTERS)
+DIRECTORY: Final = 1
+"""The directory id of the first disk of a member, in a quorum whose voters can change."""
+FIRST_VOTERS: Final = VoterSet([VoterNode(ReplicaKey(voter, DIRECTORY)) for voter in VOTERS])
 
 Encoded = tuple[Any, ...]
 """A message: its class and the values of its slots; a response has the encoded request."""
@@ -73,7 +89,20 @@ class FrozenLog(NamedTuple):
 
 
 def _snapshot(content: tuple[RaftBatch, ...]) -> RaftSnapshot:
-    return RaftSnapshot(content[-1], content, 0)
+    """A snapshot; one of nothing is that of formatting."""
+    return RaftSnapshot(content[-1], content, 0) if content else bootstrap_snapshot(FIRST_VOTERS, ())
+
+
+def formatted_log() -> RaftLog:
+    """The log of a member of a quorum whose voters can change."""
+    log = RaftLog()
+    log.add_snapshot(_snapshot(()))
+    return log
+
+
+def member_of(connection: int) -> int:
+    """The member that a connection leads to: a negative one is to a bootstrap server."""
+    return connection if connection > 0 else VOTERS[FIRST_BOOTSTRAP_SERVER - connection]
 
 
 class Snapshot(NamedTuple):
@@ -85,6 +114,8 @@ class Snapshot(NamedTuple):
         next_offset: of its listener; -1 for a listener that is to begin with a snapshot.
         waits: (member, request in flight) pairs.
         parked: fetches that wait at it, with the answers computed on arrival.
+        control: what it has read of VotersRecords: (offset, voters) pairs, (offset, kraft.version) pairs, and how far.
+        directory: the directory id of its disk; 0 if voters are known by their ids.
     """
 
     state: tuple[Any, ...]
@@ -92,6 +123,13 @@ class Snapshot(NamedTuple):
     next_offset: int
     waits: tuple[tuple[int, Encoded], ...]
     parked: tuple[tuple[Encoded, Encoded], ...]
+    control: tuple[Any, ...] = ()
+    directory: int = 0
+
+    @property
+    def requests(self) -> list[tuple[int, Encoded]]:
+        """(member, request in flight) pairs, those to bootstrap servers as well."""
+        return [(member_of(node), request) for node, request in self.waits]
 
 
 class VoterOutcome(NamedTuple):
@@ -165,13 +203,30 @@ class VoterMachine:
         self._outcomes: dict[Any, VoterOutcome] = {}
         self._batches: dict[Any, RaftBatch] = {}
 
-    def start(self, member: int, log: RaftLog, stored: ElectionState | None) -> VoterOutcome:
+    def start(self, member: int, log: RaftLog, stored: ElectionState | None, directory: int = 0) -> VoterOutcome:
         """Start a process on a disk."""
         host = _Host(stored or ElectionState(0), -1)
         own = log.reopened()
-        client = KafkaRaftClient(member, VOTERS, own, stored, self._decide, CONFIG, host, 0)
+        client = self._client(member, own, stored, host, directory)
         client.poll(0)
         return self._outcome(client, host)
+
+    def _client(
+        self, member: int, log: RaftLog, stored: ElectionState | None, host: _Host, directory: int
+    ) -> KafkaRaftClient:
+        return KafkaRaftClient(
+            member,
+            () if directory else VOTERS,
+            log,
+            stored,
+            self._decide,
+            CONFIG,
+            host,
+            0,
+            always_flushes=directory > 0,
+            directory=directory,
+            bootstrap_servers=VOTERS if directory else (),
+        )
 
     def act(self, member: int, before: Snapshot, event: tuple[Any, ...], writes: int = -1) -> VoterOutcome:
         """Let an event happen at a member; it loses power in the write after so many, and starts again.
@@ -200,11 +255,11 @@ class VoterMachine:
             client.poll(0)
         except IllegalRaftStateError as error:
             # The process ends; its supervisor starts it again.
-            again = self.start(member, client.log, host.stored)
+            again = self.start(member, client.log, host.stored, before.directory)
             return again._replace(ended=str(error), told=self._told(client, host), restarted=True)
         except _PowerLossError:
-            again = self.start(member, client.log.after_power_loss(), host.stored)
-            sent = (*[(node, encode(message)) for node, message in host.sent], *again.sent)
+            again = self.start(member, client.log.after_power_loss(), host.stored, before.directory)
+            sent = (*[(member_of(node), encode(message)) for node, message in host.sent], *again.sent)
             return again._replace(sent=sent, told=self._told(client, host), restarted=True)
         return self._outcome(client, host)
 
@@ -220,6 +275,8 @@ class VoterMachine:
             _expire(state)
         elif kind == "append":
             client.prepare_append(client.quorum.epoch, (event[1],), 0)
+        elif kind == "remove":
+            client.remove_voter(ReplicaKey(event[1], client.quorum.voter_set.directory(event[1])), _ignore, 0)
         elif kind == "snapshot":
             self._make_snapshot(client)
         elif kind in ("expire", "fail"):
@@ -244,8 +301,9 @@ class VoterMachine:
             for parked in waiting:
                 client._host.send(parked.request.source, parked.response)  # noqa: SLF001
             return
-        for node in event[1]:
-            client.requests.reset(node)
+        for node in list(client.requests.in_flight):
+            if member_of(node) in event[1]:
+                client.requests.reset(node)
         for parked in waiting:
             if parked.request.source not in event[1]:
                 client._fetches.wait(parked.request, parked.response, LATER_US)  # noqa: SLF001
@@ -264,8 +322,10 @@ class VoterMachine:
             -1 if begins else client._next_offset,  # noqa: SLF001
             waits,
             parked,
+            _freeze_control(client) if client.quorum.key.directory else (),
+            client.quorum.key.directory,
         )
-        sent = tuple((node, encode(message)) for node, message in host.sent)
+        sent = tuple((member_of(node), encode(message)) for node, message in host.sent)
         return VoterOutcome(snapshot, sent, self._told(client, host))
 
     def _told(self, client: KafkaRaftClient, host: _Host) -> tuple[tuple[int, RaftBatch], ...]:
@@ -277,15 +337,20 @@ class VoterMachine:
 
     @staticmethod
     def _key(batch: RaftBatch) -> tuple[Any, ...]:
-        return batch.base_offset, batch.epoch, tuple(batch.records), batch.is_control
+        voters = batch.voters.nodes if isinstance(batch, VotersBatch) else ()
+        return batch.base_offset, batch.epoch, tuple(batch.records), batch.is_control, voters
 
     def _thaw(self, member: int, before: Snapshot, host: _Host) -> KafkaRaftClient:
         log = before.log.thawed()
         scratch = _Host(ElectionState(0), -1)
-        client = KafkaRaftClient(member, VOTERS, log, None, self._decide, CONFIG, scratch, 0)
+        client = self._client(member, log, None, scratch, before.directory)
+        _thaw_control(client, before.control)
         client._host = host  # noqa: SLF001
         client.quorum._store = host.store  # noqa: SLF001
         client.quorum.state = _thaw_state(before.state)
+        leader = client.quorum.state
+        if isinstance(leader, LeaderState) and before.directory:
+            leader._voter_set = client.partition.voters  # noqa: SLF001
         client._next_offset = max(0, before.next_offset)  # noqa: SLF001
         client._is_new = before.next_offset < 0  # noqa: SLF001
         client.requests.reset_all()
@@ -306,9 +371,12 @@ class VoterMachine:
         if not issubclass(message[0], RaftResponse):
             return _decode_request(message)
         response = dict(zip(slots_of(message[0]), message[1:], strict=True))
-        waiting = client.requests.in_flight.get(response["source"])
         encoded = response["request"]
-        same = waiting is not None and encode(waiting) == encoded
+        waiting = None
+        for node, request in client.requests.in_flight.items():
+            if member_of(node) == response["source"] and encode(request) == encoded:
+                waiting = request
+        same = waiting is not None
         built = _build(message, {"request": waiting if same else _decode_request(encoded)})
         assert isinstance(built, RaftResponse)
         return built
@@ -317,7 +385,7 @@ class VoterMachine:
 def is_expected(snapshot: Snapshot, response: Encoded) -> bool:
     """Whether a member waits for a response."""
     values = dict(zip(slots_of(response[0]), response[1:], strict=True))
-    return (values["source"], values["request"]) in snapshot.waits
+    return (values["source"], values["request"]) in snapshot.requests
 
 
 def is_response(message: Encoded) -> bool:
@@ -369,6 +437,29 @@ def _build(message: Encoded, instead: dict[str, Any]) -> object:
     return message[0](**values)
 
 
+def _ignore(_: str) -> None:
+    """The administrator learns nothing."""
+
+
+def _freeze_replica(replica: ReplicaState) -> tuple[int, int, int]:
+    return replica.replica, replica.directory, replica.end_offset
+
+
+def _freeze_control(client: KafkaRaftClient) -> tuple[Any, ...]:
+    partition = client.partition
+    voters = tuple((offset, found.nodes) for offset, found in partition._voters)  # noqa: SLF001
+    return voters, tuple(partition._versions), max(partition._next_offset, client.log.end_offset)  # noqa: SLF001
+
+
+def _thaw_control(client: KafkaRaftClient, control: tuple[Any, ...]) -> None:
+    if control:
+        partition = client.partition
+        partition._voters = [(offset, VoterSet(nodes)) for offset, nodes in control[0]]  # noqa: SLF001
+        partition._versions = list(control[1])  # noqa: SLF001
+        partition._next_offset = control[2]  # noqa: SLF001
+        partition._note_last()  # noqa: SLF001
+
+
 def _expire(state: EpochState) -> None:
     """Let the timeout of a state be over."""
     if isinstance(state, FollowerState):
@@ -402,21 +493,30 @@ def _freeze_log(log: RaftLog) -> FrozenLog:
 def _freeze_state(state: EpochState) -> tuple[Any, ...]:
     common = type(state), state.epoch, state.high_watermark
     if isinstance(state, LeaderState):
-        ends = tuple(replica.end_offset for replica in state._voters.values())  # noqa: SLF001
-        return (*common, state.local_id, state.epoch_start_offset, ends, state.begin_quorum_epoch_at_us > 0)
+        known = [_freeze_replica(replica) for replica in state._voters.values()]  # noqa: SLF001
+        observers = sorted(_freeze_replica(replica) for replica in state._observers.values())  # noqa: SLF001
+        last = -1 if state.removing is None else state.removing.last_offset
+        begun = state.begin_quorum_epoch_at_us > 0
+        lists = tuple(known), tuple(observers)
+        return (*common, state.local_id, state.epoch_start_offset, lists, begun, last, state.directory)
     if isinstance(state, FollowerState):
-        return (*common, state.leader, state.voted, state.has_fetched_from_leader, state.fetching_snapshot)
+        voted = ReplicaKey(state.voted, state.voted_directory)
+        return (*common, state.leader, voted, state.has_fetched_from_leader, state.fetching_snapshot)
     if isinstance(state, ResignedState):
-        return (*common, state.local_id, tuple(state.unacked_voters), state.preferred_successors)
+        voters = tuple(state._voters)  # noqa: SLF001
+        return (*common, state.local_id, tuple(state.unacked_voters), state.preferred_successors, voters)
     if isinstance(state, UnattachedState):
-        return (*common, state.leader, state.voted)
+        return (*common, state.leader, ReplicaKey(state.voted, state.voted_directory))
     assert isinstance(state, NomineeState)
     votes = tuple(state.votes._states.items())  # noqa: SLF001
     if isinstance(state, ProspectiveState):
         local_id = state._local_id  # noqa: SLF001
-        return (*common, votes, local_id, state.leader, state.voted, state.reaches_leader)
+        voted = ReplicaKey(state.voted, state.voted_directory)
+        return (*common, votes, local_id, state.leader, voted, state.reaches_leader, state.voters.nodes)
     assert isinstance(state, CandidateState)
-    return (*common, votes, state.local_id, min(state.retries, 1), state.back_off_until_us)
+    retries = min(state.retries, 1)
+    nodes = state.voters.nodes
+    return (*common, votes, state.local_id, retries, state.back_off_until_us, nodes, state.directory)
 
 
 def _thaw_state(frozen: tuple[Any, ...]) -> EpochState:
@@ -425,22 +525,33 @@ def _thaw_state(frozen: tuple[Any, ...]) -> EpochState:
     if cls is LeaderState:
         return _thaw_leader(epoch, high_watermark, rest)
     if cls is FollowerState:
-        follower = FollowerState(epoch, rest[0], rest[1], high_watermark, LATER_US)
+        voted = rest[1]
+        follower = FollowerState(epoch, rest[0], voted.id, high_watermark, LATER_US, voted.directory)
         follower.has_fetched_from_leader, follower.fetching_snapshot = rest[2:]
         return follower
     if cls is ResignedState:
-        resigned = ResignedState(rest[0], epoch, VOTERS, rest[2], LATER_US)
+        resigned = ResignedState(rest[0], epoch, rest[3], rest[2], LATER_US)
         resigned.unacked_voters = list(rest[1])
         return resigned
     if cls is UnattachedState:
-        return UnattachedState(epoch, rest[0], rest[1], high_watermark, LATER_US)
+        return UnattachedState(epoch, rest[0], rest[1].id, high_watermark, LATER_US, rest[1].directory)
     nominee: NomineeState
     if cls is ProspectiveState:
+        voters = VoterSet(rest[5])
         nominee = ProspectiveState(
-            rest[1], epoch, rest[2], rest[3], VOTER_SET, high_watermark, LATER_US, reaches_leader=rest[4]
+            rest[1],
+            epoch,
+            rest[2],
+            rest[3].id,
+            voters,
+            high_watermark,
+            LATER_US,
+            reaches_leader=rest[4],
+            voted_directory=rest[3].directory,
+            directory=voters.directory(rest[1]),
         )
     else:
-        candidate = CandidateState(rest[1], epoch, VOTER_SET, high_watermark, LATER_US, rest[2])
+        candidate = CandidateState(rest[1], epoch, VoterSet(rest[4]), high_watermark, LATER_US, rest[2], rest[5])
         candidate.back_off_until_us = rest[3]
         nominee = candidate
     nominee.votes._states = dict(rest[0])  # noqa: SLF001
@@ -448,11 +559,23 @@ def _thaw_state(frozen: tuple[Any, ...]) -> EpochState:
 
 
 def _thaw_leader(epoch: int, high_watermark: int | None, rest: tuple[Any, ...]) -> LeaderState:
-    local_id, start, ends, begun = rest
+    local_id, start, (known, observers), begun, last, directory = rest
+    ends = [end for replica, _, end in (*known, *observers) if replica == local_id]
     accumulator = BatchAccumulator(epoch, max(ends), 0)
-    leader = LeaderState(local_id, epoch, start, VOTER_SET, (), accumulator, LATER_US, 0)
+    first = FIRST_VOTERS if directory else VOTER_SET
+    leader = LeaderState(local_id, epoch, start, first, (), accumulator, LATER_US, 0, directory)
     leader.high_watermark = high_watermark
-    for replica, end in zip(leader._voters.values(), ends, strict=True):  # noqa: SLF001
-        replica.end_offset = end
+    leader._voters = {}  # noqa: SLF001
+    for replica, its_directory, end in (*known, *observers):
+        state = ReplicaState(replica, its_directory, has_acknowledged_leader=False)
+        if replica == local_id:
+            state = leader._own  # noqa: SLF001
+        state.end_offset = end
+        if (replica, its_directory, end) in known:
+            leader._voters[replica] = state  # noqa: SLF001
+        else:
+            leader._observers[observer_key(replica, its_directory)] = state  # noqa: SLF001
+    if last >= 0:
+        leader.removing = VoterChange(_ignore, LATER_US, last_offset=last)
     leader.begin_quorum_epoch_at_us = LATER_US if begun else 0
     return leader

@@ -8,12 +8,14 @@ from typing import Any, Final, NamedTuple
 
 from highwater.lab.explore.interning import InternTable
 from highwater.lab.explore.raft.machine import (
+    DIRECTORY,
     VOTERS,
     Encoded,
     Snapshot,
     VoterMachine,
     VoterOutcome,
     election_of,
+    formatted_log,
     is_expected,
     is_response,
     values_of,
@@ -21,7 +23,7 @@ from highwater.lab.explore.raft.machine import (
 from highwater.lab.explore.search import Action
 from sim.protocol.decisions import Decisions
 from sim.protocol.raft.leader_state import LeaderState
-from sim.protocol.raft.raft_log import RaftBatch, RaftLog
+from sim.protocol.raft.raft_log import RaftBatch, RaftLog, VotersBatch
 from sim.protocol.raft.raft_messages import NO_NODE
 from sim.protocol.rules import Rules
 
@@ -50,6 +52,8 @@ class QuorumBounds:
         wipes: voters that start again with an empty disk.
         forgets: voters that start again without the file quorum-state.
         snapshots: snapshots that voters make, and with which their logs then begin.
+        removals: voters that an administrator removes; then the quorum has kraft.version 1, and a voter with an empty
+            disk is an observer.
     """
 
     epochs: int = 2
@@ -59,6 +63,7 @@ class QuorumBounds:
     wipes: int = 0
     forgets: int = 0
     snapshots: int = 0
+    removals: int = 0
 
 
 class State(NamedTuple):
@@ -70,7 +75,7 @@ class State(NamedTuple):
         leaders: (epoch, leader) pairs that were known so far.
         committed: what was reported as committed.
         high_watermark: the highest of a leader so far.
-        left: what is left of records, losses, wipes, forgets, snapshots.
+        left: what is left of records, losses, wipes, forgets, snapshots, removals.
         broken: kinds of violation that this event showed.
     """
 
@@ -79,7 +84,7 @@ class State(NamedTuple):
     leaders: tuple[tuple[int, int], ...]
     committed: tuple[RaftBatch, ...]
     high_watermark: int
-    left: tuple[int, int, int, int, int]
+    left: tuple[int, int, int, int, int, int]
     broken: tuple[str, ...] = ()
 
 
@@ -100,13 +105,20 @@ class ExploredQuorum:
 
     def first(self) -> int:
         """All voters are formatted: no log, no quorum-state."""
-        outcomes = [self.machine.start(member, RaftLog(), None) for member in VOTERS]
+        outcomes = [self.machine.start(member, self._first_log(), None, self._directory) for member in VOTERS]
         sent = [message for outcome in outcomes for message in outcome.sent]
         bounds = self.bounds
-        left = bounds.records, bounds.losses, bounds.wipes, bounds.forgets, bounds.snapshots
+        left = bounds.records, bounds.losses, bounds.wipes, bounds.forgets, bounds.snapshots, bounds.removals
         members = [outcome.after for outcome in outcomes]
         numbers = tuple(self._snapshots.number(member) for member in members)
         return self._states.number(State(numbers, self._network(members, sent), (), (), 0, left))
+
+    @property
+    def _directory(self) -> int:
+        return DIRECTORY if self.bounds.removals else 0
+
+    def _first_log(self) -> RaftLog:
+        return formatted_log() if self.bounds.removals else RaftLog()
 
     def successors(self, number: int) -> Iterator[tuple[Action, int]]:
         """All possible next events, with the resulting states."""
@@ -117,7 +129,9 @@ class ExploredQuorum:
             if event[0] == "append":
                 spent = state._replace(left=(state.left[0] - 1, *state.left[1:]))
             elif event[0] == "snapshot":
-                spent = state._replace(left=(*state.left[:4], state.left[4] - 1))
+                spent = state._replace(left=(*state.left[:4], state.left[4] - 1, state.left[5]))
+            elif event[0] == "remove":
+                spent = state._replace(left=(*state.left[:5], state.left[5] - 1))
             outcome = self.machine.act(member, before, event)
             yield (member, *event), self._after(spent, member, outcome, removed)
             if state.left[1]:
@@ -144,16 +158,19 @@ class ExploredQuorum:
             yield ("power-loss", member, writes, *event), self._after(spent, member, outcome, removed)
 
     def _disks(self, state: State) -> Iterator[tuple[Action, int]]:
-        records, losses, wipes, forgets, snapshots = state.left
+        records, losses, wipes, forgets, snapshots, removals = state.left
         for member in VOTERS:
             if wipes:
-                spent = state._replace(left=(records, losses, wipes - 1, forgets, snapshots))
-                outcome = self.machine.start(member, RaftLog(), None)._replace(restarted=True)
+                spent = state._replace(left=(records, losses, wipes - 1, forgets, snapshots, removals))
+                directory = self._member(state, member).directory
+                directory += directory > 0
+                outcome = self.machine.start(member, RaftLog(), None, directory)._replace(restarted=True)
                 yield ("wipe", member), self._after(spent, member, outcome, None)
             if forgets:
-                spent = state._replace(left=(records, losses, wipes, forgets - 1, snapshots))
-                log = self._member(state, member).log.thawed()
-                outcome = self.machine.start(member, log, None)._replace(restarted=True)
+                spent = state._replace(left=(records, losses, wipes, forgets - 1, snapshots, removals))
+                before = self._member(state, member)
+                outcome = self.machine.start(member, before.log.thawed(), None, before.directory)
+                outcome = outcome._replace(restarted=True)
                 yield ("forget", member), self._after(spent, member, outcome, None)
 
     def _events(self, state: State) -> Iterator[tuple[int, tuple[Any, ...], tuple[int, Encoded] | None]]:
@@ -163,12 +180,15 @@ class ExploredQuorum:
         for member in VOTERS:
             snapshot = self._member(state, member)
             cls, epoch = snapshot.state[:2]
-            may_stand = epoch < self.bounds.epochs and member <= self.bounds.candidates
+            may_stand = epoch < self.bounds.epochs and member <= self.bounds.candidates and _is_voter(member, snapshot)
             if cls is LeaderState:
                 if may_stand:
                     yield member, ("check-quorum",), None
                 if state.left[0] and snapshot.next_offset > snapshot.state[4]:
                     yield member, ("append", f"r{self.bounds.records - state.left[0]}"), None
+                if state.left[5] and snapshot.state[2] is not None:
+                    for voter, *_ in snapshot.state[5][0]:
+                        yield member, ("remove", voter), None
                 if self._is_unknown(state, member, epoch):
                     yield member, ("announce",), None
             elif may_stand:
@@ -181,7 +201,7 @@ class ExploredQuorum:
 
     def _is_unknown(self, state: State, leader: int, epoch: int) -> bool:
         """Whether a voter does not follow a leader, and no announcement is under way."""
-        waits = [node for node, _ in self._member(state, leader).waits]
+        waits = [node for node, _ in self._member(state, leader).requests]
         for voter in VOTERS:
             election = election_of(self._member(state, voter))
             if (
@@ -229,7 +249,7 @@ class ExploredQuorum:
                 node == other and is_response(message) and values_of(message)["source"] == member
                 for node, message in network
             )
-            waits = any(node == member for node, _ in snapshot.waits) and not answered
+            waits = any(node == member for node, _ in snapshot.requests) and not answered
             if waits or any(values_of(request)["source"] == member for request, _ in snapshot.parked):
                 failed = self.machine.act(other, snapshot, ("fail", (member,)))
                 members[other - 1] = failed.after
@@ -275,6 +295,8 @@ class ExploredQuorum:
             return f"the controller of voter {member} appends {event[1]}"
         if kind == "snapshot":
             return f"voter {member} makes a snapshot, with which its log begins"
+        if kind == "remove":
+            return f"voter {member}, which leads, is asked to remove voter {event[1]}"
         if kind == "expire":
             return f"fetches that wait at voter {member} expire"
         if kind == "announce":
@@ -289,8 +311,7 @@ class ExploredQuorum:
             snapshot = self._member(state, member)
             cls, epoch, known = snapshot.state[:3]
             log = " ".join(
-                "L" + str(batch.epoch) if batch.is_control else str(batch.records[0])
-                for batch in snapshot.log.stands_for
+                _control(batch) if batch.is_control else str(batch.records[0]) for batch in snapshot.log.stands_for
             )
             if snapshot.log.start_offset:
                 log += f" from {snapshot.log.start_offset}"
@@ -340,7 +361,22 @@ class _Judged:
             self.high_watermark = max(self.high_watermark, known or 0)
 
 
+def _is_voter(member: int, snapshot: Snapshot) -> bool:
+    """Whether a member counts itself as a voter."""
+    if not snapshot.directory:
+        return True
+    voters = snapshot.control[0]
+    return bool(voters) and any(node.key == (member, snapshot.directory) for node in voters[-1][1])
+
+
+def _control(batch: RaftBatch) -> str:
+    """A control batch in words: a leader's first one, or its voters."""
+    if isinstance(batch, VotersBatch):
+        return f"V{batch.epoch}:{''.join(map(str, batch.voters.ids))}"
+    return f"L{batch.epoch}"
+
+
 def _matters(members: Sequence[Snapshot], node: int, message: Encoded) -> bool:
     if is_response(message):
         return is_expected(members[node - 1], message)
-    return (node, message) in members[values_of(message)["source"] - 1].waits
+    return (node, message) in members[values_of(message)["source"] - 1].requests

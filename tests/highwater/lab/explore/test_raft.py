@@ -34,6 +34,20 @@ def test_a_snapshot_with_which_a_log_begins_does_no_harm() -> None:
     assert (found.exhausted, found.states, found.paths) == (True, 64_900, {})
 
 
+@pytest.mark.world
+@pytest.mark.parametrize(("mode", "states", "events"), [("kraft", 12_559, 9), ("elr-4.3", 15_806, 11)])
+def test_a_voter_that_is_removed_ends_the_leader_by_its_late_answer(mode: str, states: int, events: int) -> None:
+    """LeaderState#addAcknowledgementFrom throws; Kafka 3.9.0, 4.1.2 and 4.4.0 do the same. Nothing is violated."""
+    world, found = explored(mode, QuorumBounds(epochs=1, candidates=1, records=0, losses=0, removals=1))
+    assert (found.exhausted, found.states, list(found.paths)) == (True, states, ["member-ends"])
+    path = [world.event(action) for action, _ in found.paths["member-ends"]]
+    assert len(path) == events
+    assert path[-2:] == [
+        "voter 1, which leads, is asked to remove voter 2",
+        "voter 1 gets BeginQuorumEpochResponse of 2 (epoch 1)",
+    ]
+
+
 @needs_sources
 def test_a_leader_that_sends_no_snapshot_reads_what_its_log_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RaftLog, "snapshot_instead", lambda *_: None)

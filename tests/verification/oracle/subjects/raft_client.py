@@ -583,7 +583,8 @@ def _fetched_voters(rng: Random, state: list[Any], known: dict[int, int]) -> lis
     if content[0] == 3:
         content[2] = content[2] if version else end + 2
         return [*content, *numbers]
-    kind = 4 if version else 5
+    snapshot = state[8][1]
+    kind = 4 if version or (snapshot is not None and snapshot[0] > end) else 5  # None ends in the middle of a batch.
     return [kind, content[1], 0, rng.choice((hw, end, end + kind - 3)), *numbers]
 
 
