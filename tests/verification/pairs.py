@@ -82,7 +82,6 @@ REASONS: Final = {
     "quorum-state-lost": "it needs controllers as processes",
     "snapshots-lost": "it needs controllers as processes",
     "remove-controller": "it needs controllers as processes",
-    "add-controller": "it needs controllers as processes",
     "metadata.log.max.snapshot.interval.ms below its default": "it needs controllers as processes",
     "metadata.max.retention.ms below its default": "it needs controllers as processes",
     "brokers of several releases": OF_ALL_RUNS + "with it, no run would be of one release; `rolling` draws upgrades",
