@@ -49,9 +49,6 @@ from sim.protocol.messages import (
 )
 from sim.protocol.replica.partition import NO_LEADER
 
-USABLE_EPOCH_END_VERSION = 3
-"""Lowest version of OffsetsForLeaderEpoch that consumers use (2.3)."""
-
 
 class Consumer(PositionRequests):
     """Reads one partition, from a first offset on. Kafka: consumer.internals.Fetcher, OffsetFetcher (3.9-4.4),
@@ -321,17 +318,13 @@ class Consumer(PositionRequests):
         self.cursor.seek_unvalidated(FetchPosition(offset, epoch, *self.current_leader))
         self.fetch()
 
-    def _can_validate(self, channel: Channel[Server]) -> bool:
-        version: int = channel.target.epoch_end_version
-        return self.decide.validates_position.answer and version >= USABLE_EPOCH_END_VERSION
-
     def _validate(self, channel: Channel[Server]) -> None:
         """Validate the position: ask where the epoch of the last record ended.
 
         Kafka: consumer.internals.Fetcher#validateOffsetsAsync (2.6), OffsetFetcher#validatePositionsAsync (3.9-4.4).
         """
         at = self.cursor
-        if not self._can_validate(channel):
+        if not self.can_validate(channel):
             at.complete_validation()
             self.fetch()
         elif self._is_due(self._validation):
@@ -577,7 +570,7 @@ class Consumer(PositionRequests):
             self.decide.validates_position.note()
         if moved:
             self._preferred = NO_LEADER
-        doubtful = self.cursor.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
+        doubtful = self.cursor.leader_seen(self.leader, self.leader_epoch, can_validate=self.can_validate(channel))
         if fetch is not None and (
             doubtful or fetch.leader != self._read_replica() or fetch.positions[0][2] != self._fetch_epoch()
         ):

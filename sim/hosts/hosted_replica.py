@@ -67,7 +67,7 @@ class HostedReplicas:
         self.metadata = metadata
         self.replicas: dict[str, HostedReplica] = {}
         self.first: HostedReplica | None = None
-        self.offline: set[str] = set()
+        self.offline: dict[str, None] = {}
         self.coordinator: GroupCoordinator | None = None
         self.isr_expiration = IsrExpiration(broker, self.replicas)
 

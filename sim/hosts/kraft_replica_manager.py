@@ -263,7 +263,7 @@ class KRaftReplicaManager(ReplicaManager):
         if name in self.offline:
             return False
         if not self._has_directory(state):
-            self.offline.add(name)
+            self.offline[name] = None
             self._uncreated.add(name)
             return False
         self._note_online(name)
@@ -286,7 +286,7 @@ class KRaftReplicaManager(ReplicaManager):
 
     def _forget_uncreated(self, name: str) -> None:
         self._uncreated.discard(name)
-        self.offline.discard(name)
+        self.offline.pop(name, None)
 
     def _note_online(self, name: str) -> None:
         """Note that a replica is created: one of that name in a failed directory counts no longer.
@@ -295,7 +295,7 @@ class KRaftReplicaManager(ReplicaManager):
         """
         wanted = topic_partition(name)
         for known in [known for known in self.offline if topic_partition(known) == wanted]:
-            self.offline.discard(known)
+            del self.offline[known]
             self._uncreated.discard(known)
 
     def without_replica(self, name: str, unknown: str = UNKNOWN_TOPIC_OR_PARTITION) -> str:

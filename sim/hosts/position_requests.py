@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from sim.environment.network import Channel
 from sim.hosts.client import ClientSetup
 from sim.hosts.consumer_coordinator import GroupMember
+from sim.hosts.peers import Server
 from sim.protocol.client.consumer_position import FETCHING, ConsumerPosition, FetchPosition
 from sim.protocol.client.offset_reset import OffsetReset
 from sim.protocol.messages import (
@@ -14,6 +18,9 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
 )
 from sim.protocol.replica.partition import NO_LEADER
+
+USABLE_EPOCH_END_VERSION: Final = 3
+"""Lowest version of OffsetsForLeaderEpoch that consumers use (2.3)."""
 
 
 class PositionRequests(GroupMember):
@@ -59,6 +66,14 @@ class PositionRequests(GroupMember):
         self._validations: list[tuple[OffsetsForLeaderEpochRequest, FetchPosition]] = []
         self._failed_at = -1
         """`ConsumerPosition.changes` when a request last failed, -1 since the last metadata."""
+
+    def can_validate(self, channel: Channel[Server]) -> bool:
+        """Whether the position may be validated at a broker.
+
+        Kafka: OffsetFetcherUtils#hasUsableOffsetForLeaderEpochVersion (3.9-4.4).
+        """
+        version: int = channel.target.epoch_end_version
+        return self.decide.validates_position.answer and version >= USABLE_EPOCH_END_VERSION
 
     def fetch(self, *, again: bool = False) -> None:
         """Fetch, or do what has to be done before."""

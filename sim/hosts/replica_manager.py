@@ -225,7 +225,7 @@ class ReplicaManager(HostedReplicas):
         broker = self.broker
         broker.live_directories = [one for one in broker.live_directories if one is not directory]
         for name in directory.storages:
-            self.offline.add(name)
+            self.offline[name] = None
             replica = self.replicas.pop(name, None)
             if replica is not None:
                 if replica is self.first:

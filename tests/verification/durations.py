@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from subprocess import Popen
 from typing import Any, Final
 
 from scenarios.format.catalogue import load
@@ -90,6 +91,14 @@ class Logs:
                 yield datetime.fromisoformat(f"{today}T{clock}+00:00").timestamp(), text
 
 
+def _said(clients: Popen[str]) -> list[str]:
+    """The words of the next line of `Failover`."""
+    assert clients.stdout is not None
+    if line := clients.stdout.readline():
+        return line.split()
+    raise RuntimeError(clients.communicate()[1][-2_000:])
+
+
 def played(release: str) -> list[float]:
     """The durations on brokers of a release."""
     with tempfile.TemporaryDirectory() as folder, few_brokers(release, Path(folder), 3, CONTROLLERS) as brokers:
@@ -103,11 +112,11 @@ def played(release: str) -> list[float]:
             brokers.kill(1)
             clients.stdin.write("\n")
             clients.stdin.flush()
-            seen = dict(clients.stdout.readline().split() for _ in ("elected", "acknowledged"))
+            seen = dict(_said(clients) for _ in ("elected", "acknowledged"))
             time.sleep(CALM_S)
             started_s = time.time()
             brokers.start(1)
-            seen |= dict([clients.stdout.readline().split()])
+            seen |= dict([_said(clients)])
         elected_s = logs.first(controllers, killed_s, "handleBrokerFenced: changing 1 partition")
         leads_s = logs.first([2], killed_s, r"Leader orders-0 .* starts at leader epoch")
         registered_s = logs.first([1], started_s, "Successfully registered broker 1")

@@ -1,6 +1,7 @@
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -45,8 +46,16 @@ public class Failover {
         System.out.flush();
     }
 
+    /** Waits for it; a request that fails, as to a broker that was killed, is sent again. */
     private static void await(Callable<Boolean> happens) throws Exception {
-        while (!happens.call()) Thread.sleep(LOOK_MS);
+        while (true) {
+            try {
+                if (happens.call()) return;
+            } catch (ExecutionException failed) {
+                System.err.println(failed.getMessage());
+            }
+            Thread.sleep(LOOK_MS);
+        }
     }
 
     private static Future<RecordMetadata> send(KafkaProducer<String, String> producer, String value) {

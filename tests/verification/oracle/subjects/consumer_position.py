@@ -21,7 +21,8 @@ from sim.environment.network import Network, Node
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.client import ClientSetup
-from sim.hosts.consumer import USABLE_EPOCH_END_VERSION, Consumer
+from sim.hosts.consumer import Consumer
+from sim.hosts.position_requests import USABLE_EPOCH_END_VERSION
 from sim.hosts.settings import client_settings
 from sim.kernel.scheduler import Event, Kernel
 from sim.kernel.streams import Streams
