@@ -19,6 +19,7 @@ OF_CONTROLLERS: Final = CONTROLLER_KEYS | {
     "observer_fetch_timeout",
     "raft_high_watermark",
     "begin_quorum_epoch",
+    "removed_voter",
 }
 """Rules and keys that have an effect only with ``control = "quorum"``, where controllers are processes."""
 

@@ -337,7 +337,7 @@ class Controllers:
     """
 
     count: Annotated[int, Check(fields.controllers), InSchema(enum=list(CONTROLLERS))] = fields.USUAL_CONTROLLERS
-    dynamic: bool = False
+    dynamic: Annotated[bool, Mark.LATER] = False
 
 
 _COUNT: Final = {"type": "integer", "minimum": 1, "maximum": fields.MAX_BROKERS}

@@ -203,6 +203,7 @@ class Decisions:
         self.refuses_newer_fetches = self._on(rules.newer_fetch == "refused")
         self.shrink_bumps_epoch = self._on(rules.isr_shrink_epoch == "bumped")
         self.reassignment_completes = self._of("reassignment_completes")
+        self.ignores_removed_voters = self._on(rules.removed_voter == "ignored")
         self.knows_directories = self._on(rules.directory_assignment != "none")
         self.assignment_clears_elr = self._on(rules.directory_assignment == "clears-elr")
         self.excludes_reported = self._on(rules.reported_directory == "excluded")

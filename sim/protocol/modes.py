@@ -184,6 +184,7 @@ _HW: Final = Rules(
     isr_shrink_epoch="bumped",
     reassignment_completes="targets-in-isr",
     reassigned_replica="deleted",
+    removed_voter="unexpected",
     directory_assignment="none",
     reported_directory="electable",
     offline_replica="joins",
@@ -369,6 +370,7 @@ _ELR_4_3: Final = _ELR.override(
 _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
         "stopped_partition": "passed-over",
+        "removed_voter": "ignored",
         "offset_fetch": "confirmed",
         "reassignment_completes": "min-isr",
         "missing_topic_id": "kept",
@@ -530,6 +532,7 @@ def _modes() -> tuple[Mode, ...]:
                 {
                     "equal_partition_epoch": "keeps-pending-isr",
                     "stopped_partition": "passed-over",
+                    "removed_voter": "ignored",
                     "stopped_load": "fails",
                     "offset_fetch": "confirmed",
                     "recreated_reply": "dropped",

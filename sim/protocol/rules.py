@@ -734,6 +734,15 @@ class Rules:
             KRAFT,
         ),
     ]
+    removed_voter: Annotated[
+        Literal["unexpected", "ignored"],
+        RuleSpec(
+            "What a leader of the metadata quorum does when a voter that was removed meanwhile answers its "
+            "BeginQuorumEpoch: an exception ends its process; or it ignores the answer (no release).",
+            "LeaderState.addAcknowledgementFrom, ensureValidVoter (3.9 to 4.4)",
+            KRAFT,
+        ),
+    ]
     directory_assignment: Annotated[
         Literal["none", "clears-elr", "keeps-elr"],
         RuleSpec(

@@ -26,9 +26,12 @@ MESSAGES: Final = re.compile(r"sim/(protocol|hosts)/(.*/)?(\w+_)?(messages|opera
 """Where messages are declared, and the operations in requests to ZooKeeper."""
 DATA: Final = {"int", "str", "bool", "float", "None", "tuple", "frozenset", "Sequence", "Mapping", "Value"}
 """What a message may hold besides messages and aliases of such types."""
-VALUES: Final = {"Batch", "BrokerInfo", "AlterPartitionItem", "RaftBatch", "RaftSnapshot", "OffsetAndEpoch"}
+VALUES: Final = {
+    *("Batch", "BrokerInfo", "AlterPartitionItem"),
+    *("RaftBatch", "RaftSnapshot", "OffsetAndEpoch", "ReplicaKey", "VoterNode"),
+}
 """Classes of values that are declared elsewhere: ``tests/sim/protocol/test_messages.py`` checks the fields of the first
-three; Raft's have fields that are final.
+three; Raft's are named tuples, or have fields that are final.
 """
 FUNCTIONS: Final = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -157,6 +157,8 @@ def _start_later(params: Mapping[str, Any]) -> str:
 
 
 _WAITS: Final[Mapping[str, Callable[[Pattern], str]]] = {
+    steps.RAFT_LEADER.name: lambda _: "Wait until a controller leads the metadata quorum.",
+    steps.VOTERS_CHANGED.name: lambda _: "Wait until the change of the quorum's voters is committed.",
     steps.ISR.name: lambda pattern: f"Wait until the ISR is {listed(sorted(pattern.isr or ()))}.",
     steps.ELR.name: lambda pattern: f"Wait until the ELR is {listed(sorted(pattern.elr))}." if pattern.elr else "",
     steps.DELETED.name: lambda pattern: f"Wait until broker {pattern.broker} has deleted its log.",

@@ -1145,7 +1145,9 @@ class KafkaRaftClient:
                 raise IllegalRaftStateError("a response to a voter's addresses for a member that does not follow")
             state.reset_fetch_timeout_for_successful_fetch(now_us + self._config.fetch_timeout_us)
         elif isinstance(response, BeginQuorumEpochResponse):
-            if isinstance(state, LeaderState):
+            if isinstance(state, LeaderState) and (
+                state.is_voter(node) or not self._decide.ignores_removed_voters.yes()
+            ):
                 state.add_acknowledgement_from(node)
         else:
             assert isinstance(state, ResignedState)

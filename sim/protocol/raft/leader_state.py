@@ -287,8 +287,16 @@ class LeaderState(EpochState):
             self._fetched_voters.clear()
             self._check_quorum_timer_us = now_us + self._check_quorum_us
 
+    def is_voter(self, node: int) -> bool:
+        """Whether a controller is one of the present voters."""
+        return node in self._voters
+
     def add_acknowledgement_from(self, voter: int) -> None:
-        """A voter has answered BeginQuorumEpoch. Kafka: LeaderState#addAcknowledgementFrom."""
+        """A voter has answered BeginQuorumEpoch (rule ``removed_voter``). Kafka: LeaderState#addAcknowledgementFrom.
+
+        Raises:
+            IllegalRaftStateError: it is no voter, or no longer one.
+        """
         if voter not in self._voters:
             raise IllegalRaftStateError(f"{voter} is not a voter")
         self._voters[voter].has_acknowledged_leader = True

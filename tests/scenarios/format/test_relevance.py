@@ -97,6 +97,7 @@ RULES_DECIDE: Final = _REPAIRS | {
     "min_isr_change": ("min-isr-change", "elr", 0, "keeps-elr"),
     "unclean_registration": ("all-min-isr-unclean", "elr", 0, "removes"),
     "fenced_session": ("rolling", "elr", 0, "none"),
+    "removed_voter": ("removed-voter-answers", "kraft", 0, "ignored"),
     "reassigned_replica": ("reassignments", "kraft", 0, "runs-on"),
     "activation_sessions": ("elr-chaos", "elr", 2, "at-heartbeat"),
     "lifecycle_retry": ("rolling", "elr", 0, "back-off"),

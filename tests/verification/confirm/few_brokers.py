@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from base64 import urlsafe_b64encode
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ CONTROLLER: Final = 100
 _PROPERTIES: Final = """\
 process.roles={role}
 node.id={node}
-controller.quorum.voters={voters}
+{quorum}
 listeners={listener}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
@@ -81,24 +82,44 @@ class FewBrokers:
     def _properties(self, node: int) -> Path:
         return self.folder / f"{node}.properties"
 
-    def prepare(self, node: int, port: int, voters: str, *, is_controller: bool) -> None:
-        """Write the files of a node, and format its disk."""
+    def prepare(self, node: int, port: int, voters: str, *, is_controller: bool, is_dynamic: bool) -> None:
+        """Write the files of a node, and format its disk; with a dynamic quorum, for kraft.version 1."""
         text = _PROPERTIES.format(
             role="controller" if is_controller else "broker",
             listener=f"{'CONTROLLER' if is_controller else 'PLAINTEXT'}://127.0.0.1:{port}",
-            voters=voters,
+            quorum=f"controller.quorum.bootstrap.servers={_addresses(voters)}"
+            if is_dynamic
+            else f"controller.quorum.voters={voters}",
             node=node,
             folder=self.folder,
         )
         properties = self._properties(node)
         properties.write_text(text, encoding="utf-8")
         words = ["-cp", self.class_path, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
+        if is_dynamic:
+            initial = ",".join(f"{voter}:{_directory_id(int(voter.split('@')[0]))}" for voter in voters.split(","))
+            words += ["--initial-controllers", initial] if is_controller else ["--no-initial-controllers"]
         subprocess.run(java(*words), check=True, capture_output=True)
 
 
+def _addresses(voters: str) -> str:
+    """The addresses of ``controller.quorum.voters``."""
+    return ",".join(voter.partition("@")[2] for voter in voters.split(","))
+
+
+def _directory_id(node: int) -> str:
+    """A directory id: any that is not reserved."""
+    return urlsafe_b64encode(node.to_bytes(16)).decode().rstrip("=")
+
+
 @contextmanager
-def few_brokers(release: str, folder: Path, brokers: int = 1, controllers: int = 1) -> Iterator[FewBrokers]:
-    """Brokers 1, 2, ... of a release, and controllers 100, ..., until the end of the block."""
+def few_brokers(
+    release: str, folder: Path, brokers: int = 1, controllers: int = 1, *, is_dynamic: bool = False
+) -> Iterator[FewBrokers]:
+    """Brokers 1, 2, ... of a release, and controllers 100, ..., until the end of the block.
+
+    With `is_dynamic` the voters of the quorum may change (kraft.version 1).
+    """
     class_path = os.pathsep.join(map(str, [releases.tool("logging"), *releases.class_path(release)]))
     nodes = [*range(CONTROLLER, CONTROLLER + controllers), *range(1, brokers + 1)]
     ports = {node: free_port() for node in nodes}
@@ -106,7 +127,7 @@ def few_brokers(release: str, folder: Path, brokers: int = 1, controllers: int =
     servers = ",".join(f"127.0.0.1:{ports[node]}" for node in nodes[controllers:])
     found = FewBrokers(class_path, folder, servers, {})
     for node in nodes:
-        found.prepare(node, ports[node], voters, is_controller=node >= CONTROLLER)
+        found.prepare(node, ports[node], voters, is_controller=node >= CONTROLLER, is_dynamic=is_dynamic)
     try:
         for node in nodes:
             found.start(node)
