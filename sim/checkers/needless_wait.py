@@ -517,8 +517,10 @@ class NeedlessWait(Checker):
         return live
 
     def _may_shutdown_wait(self) -> bool:
-        """Whether a controlled shutdown, in which a broker is no candidate, may wait for the end of a session: the
-        controller allows it when each unfenced broker has the metadata, and does not know which process has ended.
+        """Whether a controlled shutdown, in which a broker is no candidate, may wait for the end of a session.
+
+        The controller lets a broker shut down once each unfenced broker has the metadata. A broker whose process has
+        ended never has it, and counts as unfenced until its session ends.
         Kafka: BrokerHeartbeatManager#calculateNextBrokerState.
         """
         if self._controller > 0:

@@ -216,7 +216,7 @@ class RaftController(Node):
     def dispose(self) -> None:
         self.end_activity()
         self.member.dispose()
-        self.controller.dispose()
+        self.controller.end_active()
         self.reached = noop
         del self.controller, self.member
 

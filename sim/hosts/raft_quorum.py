@@ -41,7 +41,7 @@ REQUEST_TIMEOUT_US: Final = 30_000_000
 VOTERS_RETRY_US: Final = 1_000_000
 """How long it waits before it repeats one, at most (``retry.backoff.max.ms``)."""
 REPEATED: Final = (REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER)
-"""The errors after which it does."""
+"""The errors after which an administrator's client repeats a request."""
 
 
 class RaftQuorum(QuorumPlane):

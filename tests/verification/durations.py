@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -90,8 +90,8 @@ class Logs:
         for line in (self._folder / f"{node}.log").read_text(encoding="utf-8", errors="replace").splitlines():
             clock, _, text = line.partition(" ")
             if re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}", clock):
-                today = datetime.fromtimestamp(day_s, UTC).date()
-                yield datetime.fromisoformat(f"{today}T{clock}+00:00").timestamp(), text
+                today = datetime.fromtimestamp(day_s).astimezone().date()
+                yield datetime.fromisoformat(f"{today}T{clock}").astimezone().timestamp(), text
 
 
 def _said(clients: Popen[str]) -> list[str]:

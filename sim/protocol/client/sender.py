@@ -244,7 +244,7 @@ class Sender:
         self.in_flight.remove(send)
 
     def dispose(self) -> None:
-        """Break reference cycles with the host, with other partitions, and with who waits for a batch."""
+        """Break reference cycles with the host, with other partitions, and with the workload that waits for a batch."""
         self._failed = None
         self.queue.clear()
         self.in_flight.clear()

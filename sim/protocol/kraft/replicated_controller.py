@@ -152,8 +152,8 @@ class ReplicatedController:
         self.claim_epoch = NO_EPOCH
         self.stable_offset = 0
 
-    def dispose(self) -> None:
-        """Break reference cycles with the active controller's state machine."""
+    def end_active(self) -> None:
+        """Be active no longer: the state machine of the active controller decides nothing more."""
         if self.active is not None:
             self.active.end()
             self.active = None
@@ -214,7 +214,7 @@ class ReplicatedController:
         """
         self.client.resign(self.claim_epoch)
         self.claim_epoch = NO_EPOCH
-        self.dispose()
+        self.end_active()
         self._deferred.fail_all(NOT_CONTROLLER)
         self._revert()
         self._host.renounced()
@@ -242,7 +242,7 @@ class ReplicatedController:
             answer(NOT_CONTROLLER, None)
             return
         self._now_us = now_us
-        # Raft has appended VotersRecords meanwhile, perhaps.
+        # Raft may have appended VotersRecords meanwhile.
         self.image.offset = max(self.image.offset, self.client.next_append_offset)
         before = self.image.offset
         try:
